@@ -1,0 +1,49 @@
+"""Learn how things combine: commutative, associative operations learned from examples."""
+
+from abelnet.accumulator import Accumulator
+from abelnet.bijections import (
+    Affine,
+    Bijection,
+    Chain,
+    Glow,
+    GlowCoupling,
+    Monotonic,
+    Permutation,
+    RationalQuadraticSpline,
+    SinhArcsinh,
+    glow,
+)
+from abelnet.errors import AbelnetError
+from abelnet.laws import Constant, Law, Maximum, Minimum, Polynomial, Product, Sum
+from abelnet.multisets import Multisets
+from abelnet.operation import AbelianGroup, AbelianSemigroup, Operation
+from abelnet.theory import law_defects
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AbelianGroup",
+    "AbelianSemigroup",
+    "AbelnetError",
+    "Accumulator",
+    "Affine",
+    "Bijection",
+    "Chain",
+    "Constant",
+    "Glow",
+    "GlowCoupling",
+    "Law",
+    "Maximum",
+    "Minimum",
+    "Monotonic",
+    "Multisets",
+    "Operation",
+    "Permutation",
+    "Polynomial",
+    "Product",
+    "RationalQuadraticSpline",
+    "SinhArcsinh",
+    "Sum",
+    "glow",
+    "law_defects",
+]

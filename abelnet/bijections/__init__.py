@@ -1,0 +1,21 @@
+"""Trainable invertible maps with analytic inverses."""
+
+from abelnet.bijections.base import Bijection, Chain, Elementwise
+from abelnet.bijections.coupling import Glow, GlowCoupling, Permutation, glow
+from abelnet.bijections.elementwise import Affine, SinhArcsinh
+from abelnet.bijections.monotonic import Monotonic
+from abelnet.bijections.spline import RationalQuadraticSpline
+
+__all__ = [
+    "Affine",
+    "Bijection",
+    "Chain",
+    "Elementwise",
+    "Glow",
+    "GlowCoupling",
+    "Monotonic",
+    "Permutation",
+    "RationalQuadraticSpline",
+    "SinhArcsinh",
+    "glow",
+]

@@ -1,0 +1,117 @@
+r"""The min-max network of the paper: piecewise linear, monotonic, with an analytic inverse."""
+
+from __future__ import annotations
+
+__all__ = ["Monotonic"]
+
+import torch
+from torch import Tensor, nn
+
+from abelnet.bijections.base import Elementwise
+from abelnet.errors import AbelnetError, check_values
+
+# Numbers of lines evaluated at a time when the active ones are searched: bounds memory whatever the batch.
+_CHUNK = 1 << 22
+
+
+class Monotonic(Elementwise):
+    r"""The smallest of the largest of lines whose slopes all have one sign, one such curve per dimension.
+
+    .. math:: f(x) = \min_k \max_j \left( s \exp(w_{kj}) x + b_{kj} \right)
+
+    Its inverse takes the inverse lines: :math:`\max_k \min_j` of them for :math:`s > 0`, :math:`\min_k \max_j` for
+    :math:`s < 0`. The sign term is :math:`s = r + \operatorname{copysign}(10^{-3}, r)` with :math:`r` learned, so that
+    training may carry it from one sign to the other but never leave it at 0, where nothing could be inverted.
+
+    References:
+        Sill, Monotonic networks, NIPS 1997.
+
+    Arguments:
+        dim: Number of dimensions :math:`d`.
+        groups: Number of groups :math:`K`.
+        units: Number of lines in each group :math:`J`.
+        identity: Whether to start close to the identity (within a tenth) rather than at random lines.
+        seed: Fixes the start; otherwise torch's own random state does.
+
+    Example:
+        >>> bijection = Monotonic(2, groups=4, units=3, seed=0)
+        >>> x = torch.tensor([[-3.0, 1e6]])
+        >>> torch.allclose(bijection.inverse(bijection(x)), x)
+        True
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        groups: int = 8,
+        units: int = 8,
+        *,
+        identity: bool = False,
+        seed: int | None = None,
+        device: torch.device | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(dim)
+        if groups < 1 or units < 1:
+            raise AbelnetError(f"groups, units: expected at least 1 of each, got {groups} and {units}")
+        self.identity = identity
+        self.raw_sign = nn.Parameter(torch.empty(dim, device=device, dtype=dtype))
+        self.log_weight = nn.Parameter(torch.empty(dim, groups, units, device=device, dtype=dtype))
+        self.bias = nn.Parameter(torch.empty(dim, groups, units, device=device, dtype=dtype))
+        self.reset_parameters(seed)
+
+    def reset_parameters(self, seed: int | None = None) -> None:
+        """Start at random lines, close to the identity where asked for."""
+        generator = None if seed is None else torch.Generator(self.bias.device).manual_seed(seed)
+        spread = 0.05 if self.identity else 1.0
+        nn.init.constant_(self.raw_sign, 1 - 1e-3)
+        nn.init.uniform_(self.log_weight, -spread, spread, generator=generator)
+        nn.init.uniform_(self.bias, -spread, spread, generator=generator)
+
+    def forward(self, x: Tensor) -> Tensor:
+        check_values("x", x, self.dim)
+        slope, bias = self._active(x)
+        return slope * x + bias
+
+    def inverse(self, y: Tensor) -> Tensor:
+        check_values("y", y, self.dim)
+        slope, bias = self._active(y, inverse=True)
+        return (y - bias) / slope
+
+    def log_slope(self, x: Tensor) -> Tensor:
+        check_values("x", x, self.dim)
+        return self._active(x)[0].abs().log()
+
+    def sign(self) -> Tensor:
+        """The sign term :math:`s`, with shape :math:`(d)`; never 0."""
+        return self.raw_sign + torch.copysign(torch.full_like(self.raw_sign, 1e-3), self.raw_sign.detach())
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, groups={self.bias.shape[1]}, units={self.bias.shape[2]}"
+
+    def _active(self, x: Tensor, inverse: bool = False) -> tuple[Tensor, Tensor]:
+        """Slope and bias of the line that decides each value, with the shape of ``x``."""
+        slope = self.sign()[:, None, None] * self.log_weight.exp()
+        # The search needs no gradient: only the line that was found has one.
+        found = self._search(x.detach(), slope.detach(), self.bias.detach(), inverse)
+        found = (found + torch.arange(self.dim, device=x.device) * self.bias[0].numel()).reshape(-1)
+        return (
+            slope.reshape(-1).index_select(0, found).reshape(x.shape),
+            self.bias.reshape(-1).index_select(0, found).reshape(x.shape),
+        )
+
+    def _search(self, x: Tensor, slope: Tensor, bias: Tensor, inverse: bool) -> Tensor:
+        rows = max(1, _CHUNK // bias.numel())
+        if not torch.compiler.is_compiling() and x.ndim > 1 and x.numel() > rows * self.dim:
+            chunks = torch.split(x.reshape(-1, self.dim), rows)
+            return torch.cat([self._search(chunk, slope, bias, inverse) for chunk in chunks]).reshape(x.shape)
+        x = x[..., None, None]
+        if not inverse:
+            best, unit = (slope * x + bias).max(-1)
+            group = best.argmin(-1, keepdim=True)
+        else:
+            # For negative slopes the inverse is min-max, the negative of a max-min of negatives.
+            sign = slope[:, :1, :1].sign()
+            best, unit = (sign * (x - bias) / slope).min(-1)
+            group = best.argmax(-1, keepdim=True)
+        return (group * bias.shape[-1] + unit.gather(-1, group)).squeeze(-1)

@@ -1,0 +1,163 @@
+r"""Monotonic rational-quadratic splines that go on as straight lines beyond their interval."""
+
+from __future__ import annotations
+
+__all__ = ["RationalQuadraticSpline"]
+
+import math
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from abelnet.bijections.base import Elementwise
+from abelnet.errors import AbelnetError, check_values
+
+
+class _Bin(NamedTuple):
+    """The piece that a value falls in: its corners, the slopes there, and its mean slope."""
+
+    x0: Tensor
+    width: Tensor
+    y0: Tensor
+    height: Tensor
+    slope0: Tensor
+    slope1: Tensor
+
+    @property
+    def mean(self) -> Tensor:
+        return self.height / self.width
+
+    @property
+    def bend(self) -> Tensor:
+        return self.slope0 + self.slope1 - 2 * self.mean
+
+
+class RationalQuadraticSpline(Elementwise):
+    r"""A smooth monotonic curve through learned knots, one per dimension, with learned linear tails.
+
+    Between two knots :math:`(x_k, y_k)` and :math:`(x_{k+1}, y_{k+1})` with slopes :math:`d_k`, :math:`d_{k+1}`, with
+    :math:`h = y_{k+1} - y_k`, :math:`s = h / (x_{k+1} - x_k)` and :math:`z = (x - x_k) / (x_{k+1} - x_k)`,
+
+    .. math:: f(x) = y_k + h \frac{s z^2 + d_k z (1 - z)}{s + (d_k + d_{k+1} - 2 s) z (1 - z)} .
+
+    The knots divide :math:`[-B, B]` on both axes; beyond, the curve goes on as a line with the slope of the outermost
+    knot, so that it is smooth everywhere and no value is out of range. Starts as the identity.
+
+    References:
+        Durkan et al., Neural spline flows, NeurIPS 2019.
+
+    Arguments:
+        dim: Number of dimensions :math:`d`.
+        bins: Number of pieces :math:`K`.
+        bound: Half-width :math:`B` of the interval.
+        min_slope: Smallest slope at a knot, and smallest ratio of two widths or two heights.
+
+    Example:
+        >>> bijection = RationalQuadraticSpline(2, bins=4)
+        >>> x = torch.tensor([[-3.0, 1e6]])
+        >>> torch.allclose(bijection.inverse(bijection(x)), x)
+        True
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        bins: int = 8,
+        bound: float = 5.0,
+        min_slope: float = 1e-3,
+        *,
+        device: torch.device | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(dim)
+        if bins < 1 or bound <= 0 or not 0 < min_slope < 1:
+            raise AbelnetError(
+                "bins, bound, min_slope: expected bins >= 1, bound > 0 and 0 < min_slope < 1, "
+                f"got {bins}, {bound} and {min_slope}"
+            )
+        self.bound, self.min_slope = bound, min_slope
+        self.raw_widths = nn.Parameter(torch.empty(dim, bins, device=device, dtype=dtype))
+        self.raw_heights = nn.Parameter(torch.empty(dim, bins, device=device, dtype=dtype))
+        self.raw_slopes = nn.Parameter(torch.empty(dim, bins + 1, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Start as the identity."""
+        for parameter in self.parameters():
+            nn.init.zeros_(parameter)
+
+    def forward(self, x: Tensor) -> Tensor:
+        check_values("x", x, self.dim)
+        xs, ys, slopes = self._knots()
+        inside, piece = _find(x, xs, xs, ys, slopes)
+        z = (inside - piece.x0) / piece.width
+        curve = piece.mean * z**2 + piece.slope0 * z * (1 - z)
+        y = piece.y0 + piece.height * curve / (piece.mean + piece.bend * z * (1 - z))
+        return _with_tails(
+            x, xs, y, ys[:, 0] + slopes[:, 0] * (x - xs[:, 0]), ys[:, -1] + slopes[:, -1] * (x - xs[:, -1])
+        )
+
+    def inverse(self, y: Tensor) -> Tensor:
+        check_values("y", y, self.dim)
+        xs, ys, slopes = self._knots()
+        inside, piece = _find(y, ys, xs, ys, slopes)
+        rise = inside - piece.y0
+        a = piece.height * (piece.mean - piece.slope0) + rise * piece.bend
+        b = piece.height * piece.slope0 - rise * piece.bend
+        c = -piece.mean * rise
+        # The root in this form never subtracts nearly equal numbers; rounding alone can take the square below 0.
+        root = (b**2 - 4 * a * c).clamp(min=torch.finfo(y.dtype).tiny).sqrt()
+        x = piece.x0 + piece.width * 2 * c / (-b - root)
+        return _with_tails(
+            y, ys, x, xs[:, 0] + (y - ys[:, 0]) / slopes[:, 0], xs[:, -1] + (y - ys[:, -1]) / slopes[:, -1]
+        )
+
+    def log_slope(self, x: Tensor) -> Tensor:
+        check_values("x", x, self.dim)
+        xs, ys, slopes = self._knots()
+        inside, piece = _find(x, xs, xs, ys, slopes)
+        z = (inside - piece.x0) / piece.width
+        top = 2 * piece.mean * z * (1 - z) + piece.slope0 * (1 - z) ** 2 + piece.slope1 * z**2
+        log = 2 * piece.mean.log() + top.log() - 2 * (piece.mean + piece.bend * z * (1 - z)).log()
+        return _with_tails(x, xs, log, slopes[:, 0].log(), slopes[:, -1].log())
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, bins={self.raw_widths.shape[1]}, bound={self.bound}, min_slope={self.min_slope}"
+
+    def _knots(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Knots on both axes and slopes there, each with shape :math:`(d, K + 1)`."""
+        limit = -math.log(self.min_slope)
+        return (
+            self._divide(_soften(self.raw_widths, limit / 2)),
+            self._divide(_soften(self.raw_heights, limit / 2)),
+            _soften(self.raw_slopes, limit).exp(),
+        )
+
+    def _divide(self, logits: Tensor) -> Tensor:
+        return self.bound * (2 * F.pad(F.softmax(logits, -1), (1, 0)).cumsum(-1) - 1)
+
+
+def _soften(x: Tensor, limit: float) -> Tensor:
+    """Keeps parameters within the limit, smoothly: the identity near 0."""
+    return x / (1 + x.abs() / limit)
+
+
+def _find(x: Tensor, edges: Tensor, xs: Tensor, ys: Tensor, slopes: Tensor) -> tuple[Tensor, _Bin]:
+    """The values that lie within the edges (others moved to the first edge), and the piece each falls in."""
+    low, high = edges[:, 0], edges[:, -1]
+    x = torch.where((x >= low) & (x <= high), x, low)
+    k = (x.detach()[..., None] >= edges.detach()[:, 1:-1]).sum(-1)
+    k = (k + torch.arange(len(edges), device=x.device) * edges.shape[1]).reshape(-1)
+
+    def pick(knots: Tensor) -> tuple[Tensor, Tensor]:
+        flat = knots.reshape(-1)
+        return flat.index_select(0, k).reshape(x.shape), flat.index_select(0, k + 1).reshape(x.shape)
+
+    (x0, x1), (y0, y1), (slope0, slope1) = pick(xs), pick(ys), pick(slopes)
+    return x, _Bin(x0, x1 - x0, y0, y1 - y0, slope0, slope1)
+
+
+def _with_tails(x: Tensor, edges: Tensor, inside: Tensor, below: Tensor, above: Tensor) -> Tensor:
+    return torch.where(x < edges[:, 0], below, torch.where(x > edges[:, -1], above, inside))

@@ -1,0 +1,48 @@
+"""The one error of this library, and the checks that raise it before anything is computed."""
+
+from __future__ import annotations
+
+__all__ = ["AbelnetError", "check_finite", "check_values", "peek"]
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class AbelnetError(ValueError):
+    """Raised for everything a caller can get wrong; the message says what was expected and what came."""
+
+
+def check_values(name: str, x: Any, dim: int) -> None:
+    """Raises unless ``x`` is a floating-point tensor of shape :math:`(*, d)`; the values are not looked at."""
+    if not isinstance(x, Tensor):
+        raise AbelnetError(f"{name}: expected a torch.Tensor of shape (*, {dim}), got {type(x).__name__}")
+    if not x.is_floating_point():
+        raise AbelnetError(f"{name}: expected a floating-point tensor, got {x.dtype}; convert it with .float()")
+    if x.ndim == 0 or x.shape[-1] != dim:
+        raise AbelnetError(f"{name}: expected shape (*, {dim}), got {tuple(x.shape)}")
+
+
+def check_finite(name: str, x: Tensor) -> None:
+    """Raises if ``x`` has a NaN or an infinity. Under tracing, where values cannot be looked at, it passes."""
+    if torch.compiler.is_compiling():
+        return
+    x = x.detach()
+    # One NaN or infinity makes the sum non-finite, and a sum costs a tenth of an elementwise test; a finite tensor
+    # whose sum overflows is cleared by the second look.
+    if peek(torch.isfinite(x.sum()), True) or peek(torch.isfinite(x).all(), True):
+        return
+    bad = int(x.numel() - torch.isfinite(x).sum())
+    kinds = [kind for kind, found in (("NaN", x.isnan()), ("infinity", x.isinf())) if found.any()]
+    raise AbelnetError(f"{name}: expected finite values, got {bad} of {x.numel()} that are {' or '.join(kinds)}")
+
+
+def peek(x: Tensor, default: Any) -> Any:
+    """The Python value of a one-element tensor, or ``default`` where it has none to show (compile, export, vmap)."""
+    if torch.compiler.is_compiling():
+        return default
+    try:
+        return x.item()
+    except RuntimeError:
+        return default

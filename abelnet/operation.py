@@ -1,0 +1,208 @@
+r"""Operations: a law carried over by a bijection, :math:`x \circ y = \varphi^{-1}(\varphi(x) * \varphi(y))`."""
+
+from __future__ import annotations
+
+__all__ = ["AbelianGroup", "AbelianSemigroup", "Operation"]
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from abelnet.accumulator import Accumulator
+from abelnet.bijections import Bijection
+from abelnet.errors import AbelnetError, check_finite, check_values
+from abelnet.laws import Law, Product, Sum
+from abelnet.multisets import Multisets, MultisetValues
+
+
+class Operation(nn.Module):
+    r"""A learned operation that is commutative and associative by construction.
+
+    .. math:: x \circ y = \varphi^{-1}(\varphi(x) * \varphi(y))
+
+    Whatever the parameters of the bijection :math:`\varphi`, the operation inherits every algebraic law of :math:`*`.
+    So a multiset of any size is folded in one pass, :math:`\varphi^{-1}(\varphi(x_1) * \dots * \varphi(x_n))`.
+
+    Arguments:
+        bijection: The map :math:`\varphi`.
+        law: The law :math:`*`.
+
+    Example:
+        >>> from abelnet import Maximum, Monotonic, Operation
+        >>> operation = Operation(Monotonic(2, seed=0), Maximum())
+        >>> x, y = torch.randn(5, 2), torch.randn(5, 2)
+        >>> torch.equal(operation(x, y), operation(y, x))
+        True
+    """
+
+    def __init__(self, bijection: Bijection, law: Law) -> None:
+        super().__init__()
+        if not isinstance(bijection, Bijection):
+            raise AbelnetError(f"bijection: expected a Bijection, got {type(bijection).__name__}")
+        if not isinstance(law, Law):
+            raise AbelnetError(f"law: expected a Law, got {type(law).__name__}")
+        self.bijection = bijection
+        self.law = law
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions :math:`d` of an element."""
+        return self.bijection.dim
+
+    @property
+    def is_group(self) -> bool:
+        """Whether every element has an inverse."""
+        return self.law.is_group
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        r"""Combines :math:`x` and :math:`y` of shapes that broadcast to :math:`(*, d)` into :math:`x \circ y`."""
+        u, v = self._encode(x=x, y=y)
+        return self._decode(self.law.combine(u, v))
+
+    def identity(self) -> Tensor:
+        r"""The element :math:`e` with :math:`x \circ e = x`, with shape :math:`(d)`."""
+        identity = self.law.identity(self.dim)
+        if identity is None:
+            raise AbelnetError(f"identity: expected a law that has one, got {self.law.name}")
+        like = next(self.bijection.parameters(), identity)
+        return self._decode(identity.to(like.device, like.dtype))
+
+    def inverse(self, x: Tensor) -> Tensor:
+        r"""The element :math:`x^{-1}` with :math:`x \circ x^{-1} = e`; groups only."""
+        (u,) = self._encode(x=x)
+        return self._decode(self.law.inverse(u))
+
+    def divide(self, x: Tensor, y: Tensor) -> Tensor:
+        r"""What combined with :math:`y` gives :math:`x`: :math:`x \circ y^{-1}`; groups only."""
+        u, v = self._encode(x=x, y=y)
+        return self._decode(self.law.combine(u, self.law.inverse(v)))
+
+    def analogy(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+        r"""What is to :math:`c` as :math:`b` is to :math:`a`: :math:`b \circ a^{-1} \circ c`; groups only."""
+        u, v, w = self._encode(a=a, b=b, c=c)
+        return self._decode(self.law.combine(self.law.combine(v, self.law.inverse(u)), w))
+
+    def power(self, x: Tensor, n: float) -> Tensor:
+        r"""Combines ``n`` copies: :math:`x^n = x \circ \dots \circ x`.
+
+        In a group ``n`` may be any real number: :math:`\varphi^{-1}(n \varphi(x))` is the inverse at :math:`-1` and
+        the element whose square is :math:`x` at :math:`1/2`. Elsewhere it is a natural number, 0 only where there is
+        an identity.
+        """
+        (u,) = self._encode(x=x)
+        if isinstance(n, bool) or not isinstance(n, (int, float)):
+            raise AbelnetError(f"n: expected a number, got {type(n).__name__}")
+        least = 0 if self.law.identity(self.dim) is not None else 1
+        if not self.is_group and (n != int(n) or n < least):
+            raise AbelnetError(f"n: expected an integer from {least} up, since this is no group, got {n}")
+        return self._decode(self.law.power(u, n))
+
+    def reduce(
+        self,
+        values: MultisetValues,
+        *,
+        mask: Tensor | None = None,
+        index: Tensor | None = None,
+        ptr: Tensor | None = None,
+        dim_size: int | None = None,
+    ) -> Tensor:
+        r"""Folds each multiset: :math:`x_1 \circ \dots \circ x_n`, the identity for an empty one.
+
+        Arguments:
+            values: Elements, :math:`(*, n, d)`, or :math:`(N, d)` with ``index`` or ``ptr``, or a list of tensors
+                :math:`(n_i, d)`.
+            mask: Which elements are there, :math:`(*, n)`.
+            index: The set of each element, :math:`(N)`, in any order.
+            ptr: Where each set begins, and the end, :math:`(B + 1)`.
+            dim_size: Number of sets with ``index``.
+
+        Returns:
+            One element for each set, :math:`(*, d)` or :math:`(B, d)`.
+
+        Example:
+            >>> from abelnet import AbelianGroup, Affine
+            >>> group = AbelianGroup(Affine(1))
+            >>> x = torch.tensor([[1.0], [2.0], [3.0]])
+            >>> group.reduce(x, ptr=torch.tensor([0, 2, 2, 3])).tolist()
+            [[3.0], [0.0], [3.0]]
+        """
+        multisets = Multisets(values, self.dim, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
+        self._check_dtype("values", multisets.values)
+        return self._decode(self.law.reduce(self.bijection(multisets.values), multisets))
+
+    def cumulative(self, values: Tensor) -> Tensor:
+        r"""Folds each beginning: :math:`x_1, x_1 \circ x_2, \dots` along the elements of :math:`(*, n, d)`."""
+        (u,) = self._encode(values=values)
+        if u.ndim < 2:
+            raise AbelnetError(f"values: expected shape (*, n, {self.dim}), got {tuple(u.shape)}")
+        return self._decode(self.law.cumulative(u))
+
+    def accumulator(self, shape: tuple[int, ...] = ()) -> Accumulator:
+        """An empty :class:`Accumulator`, or ``shape`` of them side by side."""
+        return Accumulator(self.bijection, self.law, shape)
+
+    def _encode(self, **elements: Tensor) -> Sequence[Tensor]:
+        """Takes all elements through the bijection in one pass."""
+        for name, x in elements.items():
+            check_values(name, x, self.dim)
+            self._check_dtype(name, x)
+            check_finite(name, x)
+        if len(elements) == 1:
+            return [self.bijection(x) for x in elements.values()]
+        rows = [x.reshape(-1, self.dim) for x in elements.values()]
+        encoded = self.bijection(torch.cat(rows)).split([len(row) for row in rows])
+        return [u.reshape(x.shape) for u, x in zip(encoded, elements.values(), strict=True)]
+
+    def _decode(self, u: Tensor) -> Tensor:
+        return self.bijection.inverse(u)
+
+    def _check_dtype(self, name: str, x: Tensor) -> None:
+        parameter = next(self.bijection.parameters(), x)
+        if x.dtype != parameter.dtype and not torch.is_autocast_enabled(x.device.type):
+            raise AbelnetError(
+                f"{name}: expected {parameter.dtype} as the parameters are, got {x.dtype}; "
+                f"convert the values, or the operation with .to({x.dtype})"
+            )
+
+
+class AbelianGroup(Operation):
+    r"""The Abelian group network (AGN): a sum, bent by a bijection.
+
+    .. math:: x \circ y = \varphi^{-1}(\varphi(x) + \varphi(y)), \quad
+        e = \varphi^{-1}(0), \quad x^{-1} = \varphi^{-1}(-\varphi(x))
+
+    Arguments:
+        bijection: The map :math:`\varphi`.
+
+    Example:
+        >>> from abelnet import AbelianGroup, Monotonic
+        >>> group = AbelianGroup(Monotonic(1, seed=0))
+        >>> x = torch.randn(5, 1)
+        >>> torch.allclose(group(x, group.inverse(x)), group.identity(), atol=1e-6)
+        True
+    """
+
+    def __init__(self, bijection: Bijection) -> None:
+        super().__init__(bijection, Sum())
+
+
+class AbelianSemigroup(Operation):
+    r"""The Abelian semigroup network (ASN): an elementwise product, bent by a bijection.
+
+    .. math:: x \circ y = \varphi^{-1}(\varphi(x) \varphi(y)), \quad e = \varphi^{-1}(1)
+
+    The element :math:`\varphi^{-1}(0)` absorbs all others.
+
+    Arguments:
+        bijection: The map :math:`\varphi`.
+
+    Example:
+        >>> from abelnet import AbelianSemigroup, Affine
+        >>> semigroup = AbelianSemigroup(Affine(1))
+        >>> semigroup(torch.tensor([2.0]), torch.tensor([3.0])).item()
+        6.0
+    """
+
+    def __init__(self, bijection: Bijection) -> None:
+        super().__init__(bijection, Product())

@@ -1,0 +1,82 @@
+"""Couplings beside FrEIA's, splines beside zuko's."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+from torch import nn
+
+from abelnet import Glow, GlowCoupling, Permutation, RationalQuadraticSpline, glow
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import FrEIA.framework
+    import FrEIA.modules
+    import zuko
+
+
+def subnet(width_in: int, width_out: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Linear(width_in, 151), nn.ReLU(), nn.Linear(151, 151), nn.ReLU(), nn.Linear(151, width_out)
+    )
+
+
+@pytest.mark.parametrize("dim", [5, 300])
+def test_coupling_equals_freia(dim: int) -> None:
+    theirs = FrEIA.modules.GLOWCouplingBlock([(dim,)], subnet_constructor=subnet, clamp=1.5)
+    ours = GlowCoupling(dim, hidden=151, clamp=1.5)
+    copy_weights(theirs, ours)
+    x = torch.randn(40, dim)
+    (y,), log_det = theirs([x])
+    torch.testing.assert_close(ours(x), y, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(ours.log_abs_det(x), log_det, rtol=1e-5, atol=1e-5)
+    (back,), _ = theirs([y], rev=True)
+    torch.testing.assert_close(ours.inverse(y), back, rtol=1e-5, atol=1e-5)
+
+
+def test_glow_equals_freia() -> None:
+    theirs = FrEIA.framework.SequenceINN(300)
+    ours = glow(300, layers=5, hidden=151, seed=0)
+    layers = list(ours)
+    for coupling, permutation in zip(layers[::2], layers[1::2], strict=True):
+        theirs.append(FrEIA.modules.GLOWCouplingBlock, subnet_constructor=subnet, clamp=2.0)
+        assert isinstance(coupling, GlowCoupling)
+        copy_weights(theirs.module_list[-1], coupling)
+        theirs.append(FrEIA.modules.PermuteRandom)
+        assert isinstance(permutation, Permutation)
+        theirs.module_list[-1].perm.data = permutation.order
+        theirs.module_list[-1].perm_inv.data = permutation.order.argsort()
+    x = torch.randn(40, 300)
+    y, log_det = theirs(x)
+    torch.testing.assert_close(ours(x), y, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(ours.log_abs_det(x), log_det, rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(ours.inverse(y), theirs(y, rev=True)[0], rtol=1e-5, atol=1e-5)
+    assert isinstance(ours, Glow)
+
+
+def copy_weights(theirs: nn.Module, ours: GlowCoupling) -> None:
+    with torch.no_grad():
+        for name in ("subnet1", "subnet2"):
+            source, target = getattr(theirs, name), getattr(ours, name)
+            for place, layer in ((0, target.first), (2, target.second), (4, target.last)):
+                layer.load_state_dict(source[place].state_dict())
+
+
+def test_spline_equals_zuko_inside_its_interval() -> None:
+    ours = RationalQuadraticSpline(3, bins=7, bound=4.0, dtype=torch.float64)
+    with torch.no_grad():
+        for parameter in ours.parameters():
+            parameter.copy_(torch.randn_like(parameter))
+        ours.raw_slopes[:, [0, -1]] = 0  # zuko's curve leaves its interval with slope 1
+    theirs = zuko.transforms.MonotonicRQSTransform(
+        ours.raw_widths, ours.raw_heights, ours.raw_slopes[:, 1:-1], bound=4.0, slope=1e-3
+    )
+    x = torch.linspace(-3.999, 3.999, 1000, dtype=torch.float64)[:, None].expand(-1, 3)
+    y, log_det = theirs.call_and_ladj(x)
+    torch.testing.assert_close(ours(x), y, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(ours.log_slope(x), log_det, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(ours.inverse(y), theirs.inv(y), rtol=1e-6, atol=1e-6)
+    far = torch.tensor([[-1e3, 5.0, 1e6]], dtype=torch.float64)
+    torch.testing.assert_close(ours(far), theirs(far))  # slopes of 1 outside: the tails meet too

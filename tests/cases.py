@@ -1,0 +1,80 @@
+"""Every bijection and every law, in one table that all tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+import abelnet
+from abelnet import Bijection, Law
+
+DTYPES = [torch.float32, torch.float64]
+
+
+def randomise(bijection: Bijection, seed: int = 0) -> Bijection:
+    """Moves every parameter away from its start, by about what training does."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in bijection.parameters():
+            parameter += 0.3 * torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
+    return bijection
+
+
+def negative_monotonic(dtype: torch.dtype) -> Bijection:
+    bijection = abelnet.Monotonic(3, groups=4, units=5, seed=1, dtype=dtype)
+    with torch.no_grad():
+        bijection.raw_sign.neg_()
+    return bijection
+
+
+# Exact everywhere, however far out; three dimensions.
+ELEMENTWISE: dict[str, Callable[[torch.dtype], Bijection]] = {
+    "affine": lambda dtype: randomise(abelnet.Affine(3, dtype=dtype)),
+    "sinh_arcsinh": lambda dtype: randomise(abelnet.SinhArcsinh(3, dtype=dtype)),
+    "monotonic": lambda dtype: abelnet.Monotonic(3, groups=4, units=5, seed=1, dtype=dtype),
+    "monotonic_negative": negative_monotonic,
+    "spline": lambda dtype: randomise(abelnet.RationalQuadraticSpline(3, bins=6, dtype=dtype)),
+    "chain": lambda dtype: randomise(
+        abelnet.Chain(
+            abelnet.Affine(3, dtype=dtype), abelnet.SinhArcsinh(3, dtype=dtype), abelnet.Affine(3, dtype=dtype)
+        )
+    ),
+}
+COUPLED: dict[str, Callable[[torch.dtype], Bijection]] = {
+    "coupling": lambda dtype: abelnet.GlowCoupling(3, hidden=16, gain=1.0, seed=1, dtype=dtype),
+    "permutation": lambda dtype: abelnet.Permutation(3, seed=1),
+    "glow": lambda dtype: abelnet.glow(3, layers=3, hidden=16, gain=1.0, seed=1, dtype=dtype),
+}
+BIJECTIONS = ELEMENTWISE | COUPLED
+
+IDENTITY_LIKE: dict[str, Callable[[torch.dtype], Bijection]] = {
+    "affine": lambda dtype: abelnet.Affine(3, dtype=dtype),
+    "sinh_arcsinh": lambda dtype: abelnet.SinhArcsinh(3, dtype=dtype),
+    "monotonic": lambda dtype: abelnet.Monotonic(3, identity=True, seed=1, dtype=dtype),
+    "spline": lambda dtype: abelnet.RationalQuadraticSpline(3, dtype=dtype),
+    "coupling": lambda dtype: abelnet.GlowCoupling(3, hidden=16, gain=0.0, dtype=dtype),
+    "permutation": lambda dtype: abelnet.Permutation(3, order=[0, 1, 2]),
+    "glow": lambda dtype: abelnet.glow(3, layers=3, hidden=16, gain=0.0, seed=1, dtype=dtype),
+}
+
+LAWS: dict[str, Callable[[], Law]] = {
+    "sum": abelnet.Sum,
+    "product": abelnet.Product,
+    "polynomial_zero": lambda: abelnet.Polynomial(gamma=0.0),
+    "polynomial_small": lambda: abelnet.Polynomial(gamma=1e-9),
+    "polynomial": lambda: abelnet.Polynomial(gamma=0.5),
+    "polynomial_negative": lambda: abelnet.Polynomial(gamma=-0.5, shift=0.3),
+    "polynomial_shifted": lambda: abelnet.Polynomial(gamma=0.0, shift=0.7),
+    "polynomial_mixed": lambda: abelnet.Polynomial(gamma=torch.tensor([0.0, 0.5, -2.0]), dtype=torch.float64),
+    "constant": lambda: abelnet.Constant(0.7),
+    "maximum": abelnet.Maximum,
+    "minimum": abelnet.Minimum,
+}
+GROUPS = [name for name, law in LAWS.items() if law().is_group]
+
+
+def relative_error(got: torch.Tensor, expected: torch.Tensor) -> float:
+    """Largest error over the largest entry of its row, or over 1 where that is less."""
+    scale = expected.abs().amax(-1, keepdim=True).clamp(min=1)
+    return ((got - expected).abs() / scale).max().item()
