@@ -38,7 +38,7 @@ class Accumulator:
 
     def __init__(self, bijection: Bijection, law: Law, shape: tuple[int, ...] = ()) -> None:
         self._bijection, self._law = bijection, law
-        like = next(bijection.parameters(), torch.empty(0))
+        like = next(bijection.parameters(), torch.empty(0, dtype=torch.float64))
         self._dtype = like.dtype
         self._state = law.empty(bijection.dim).to(like.device).expand(*shape, -1).clone()
         self.count = 0

@@ -24,8 +24,7 @@ class Multisets:
     r"""A batch of multisets, held as rows and the set that each row belongs to.
 
     Every layout becomes this one form, in which the elements of a set are added in the order they came. That makes the
-    result for a set the same to the last bit whatever its layout, its neighbours in the batch, or the padding around
-    it.
+    sum over a set the same to the last bit whatever its layout, its neighbours in the batch, or the padding around it.
 
     Arguments:
         values: Elements :math:`x_i`, with shape :math:`(*, n, d)` for plain or masked batches, :math:`(N, d)` with

@@ -143,12 +143,14 @@ class Operation(nn.Module):
         return Accumulator(self.bijection, self.law, shape)
 
     def _encode(self, **elements: Tensor) -> Sequence[Tensor]:
-        """Takes all elements through the bijection in one pass."""
+        """Takes all elements through the bijection, in one pass where a wider matrix product is worth it."""
         for name, x in elements.items():
             check_values(name, x, self.dim)
             self._check_dtype(name, x)
             check_finite(name, x)
-        if len(elements) == 1:
+        # Elementwise maps gain nothing from one pass, and by themselves they are commutative to the last bit: torch may
+        # round an element otherwise at another place of a tensor.
+        if len(elements) == 1 or self.bijection.is_elementwise:
             return [self.bijection(x) for x in elements.values()]
         rows = [x.reshape(-1, self.dim) for x in elements.values()]
         encoded = self.bijection(torch.cat(rows)).split([len(row) for row in rows])

@@ -29,6 +29,11 @@ class Bijection(nn.Module, ABC):
             raise AbelnetError(f"dim: expected a positive integer, got {dim!r}")
         self.dim = dim
 
+    @property
+    def is_elementwise(self) -> bool:
+        """Whether it maps each dimension by itself."""
+        return False
+
     @abstractmethod
     def forward(self, x: Tensor) -> Tensor:
         """Maps :math:`x` of shape :math:`(*, d)` to :math:`f(x)`."""
@@ -47,6 +52,10 @@ class Bijection(nn.Module, ABC):
 
 class Elementwise(Bijection):
     r"""A bijection that maps each dimension by a curve of its own: :math:`f(x)_i = f_i(x_i)`."""
+
+    @property
+    def is_elementwise(self) -> bool:
+        return True
 
     @abstractmethod
     def log_slope(self, x: Tensor) -> Tensor:
@@ -79,6 +88,10 @@ class Chain(Bijection):
             raise AbelnetError(f"bijections: expected one or more of equal dimension, got dimensions {sorted(dims)}")
         super().__init__(dims.pop())
         self.bijections = nn.ModuleList(bijections)
+
+    @property
+    def is_elementwise(self) -> bool:
+        return all(bijection.is_elementwise for bijection in self)
 
     def __iter__(self) -> Iterator[Bijection]:
         return iter(cast("list[Bijection]", list(self.bijections)))

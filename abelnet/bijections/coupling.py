@@ -104,11 +104,10 @@ class GlowCoupling(_ColumnBijection):
         if hidden < 1 or clamp <= 0:
             raise AbelnetError(f"hidden, clamp: expected both above 0, got {hidden} and {clamp}")
         self.hidden, self.clamp, self.gain = hidden, clamp, gain
-        self.cut = round(dim / 2)
-        rest = dim - self.cut
+        self.cuts = [round(dim / 2), dim - round(dim / 2)]
 
-        self.subnet1 = _Subnet(self.cut, hidden, 2 * rest, device, dtype)
-        self.subnet2 = _Subnet(rest, hidden, 2 * self.cut, device, dtype)
+        self.subnet1 = _Subnet(self.cuts[0], hidden, 2 * self.cuts[1], device, dtype)
+        self.subnet2 = _Subnet(self.cuts[1], hidden, 2 * self.cuts[0], device, dtype)
         self.reset_parameters(seed)
 
     def reset_parameters(self, seed: int | None = None) -> None:
@@ -117,27 +116,24 @@ class GlowCoupling(_ColumnBijection):
         if seed is not None:
             generator = torch.Generator(next(self.parameters()).device).manual_seed(seed)
         for subnet in (self.subnet1, self.subnet2):
-            for layer, gain in ((subnet.first, 1.0), (subnet.second, 1.0), (subnet.last, self.gain)):
-                bound = gain / math.sqrt(layer.in_features)
-                nn.init.uniform_(layer.weight, -bound, bound, generator=generator)
-                nn.init.uniform_(layer.bias, -bound, bound, generator=generator)
+            subnet.reset_parameters(self.gain, generator)
 
     def forward_columns(self, x: Tensor) -> Tensor:
-        x1, x2 = x[: self.cut], x[self.cut :]
+        x1, x2 = torch.split(x, self.cuts)
         log_scale, shift = self._coefficients(self.subnet2, x2)
         y1 = torch.addcmul(shift, log_scale.exp(), x1)
         log_scale, shift = self._coefficients(self.subnet1, y1)
         return torch.cat((y1, torch.addcmul(shift, log_scale.exp(), x2)))
 
     def inverse_columns(self, y: Tensor) -> Tensor:
-        y1, y2 = y[: self.cut], y[self.cut :]
-        log_scale, shift = self._coefficients(self.subnet1, y1)
-        x2 = (y2 - shift) * torch.exp(-log_scale)
-        log_scale, shift = self._coefficients(self.subnet2, x2)
-        return torch.cat(((y1 - shift) * torch.exp(-log_scale), x2))
+        y1, y2 = torch.split(y, self.cuts)
+        log_scale, shift = self._coefficients(self.subnet1, y1, -1)
+        x2 = (y2 - shift) * log_scale.exp()
+        log_scale, shift = self._coefficients(self.subnet2, x2, -1)
+        return torch.cat(((y1 - shift) * log_scale.exp(), x2))
 
     def log_abs_det_columns(self, x: Tensor) -> Tensor:
-        x1, x2 = x[: self.cut], x[self.cut :]
+        x1, x2 = torch.split(x, self.cuts)
         log_scale2, shift = self._coefficients(self.subnet2, x2)
         log_scale1, _ = self._coefficients(self.subnet1, torch.addcmul(shift, log_scale2.exp(), x1))
         return log_scale1.sum(0) + log_scale2.sum(0)
@@ -145,28 +141,39 @@ class GlowCoupling(_ColumnBijection):
     def extra_repr(self) -> str:
         return f"dim={self.dim}, hidden={self.hidden}, clamp={self.clamp}"
 
-    def _coefficients(self, subnet: _Subnet, x: Tensor) -> tuple[Tensor, Tensor]:
+    def _coefficients(self, subnet: _Subnet, x: Tensor, sign: int = 1) -> tuple[Tensor, Tensor]:
+        """Log-scale, times the sign, and shift."""
         raw, shift = subnet(x).chunk(2)
-        return 0.636 * self.clamp * torch.atan(raw), shift
+        return torch.atan(raw) * (sign * 0.636 * self.clamp), shift
 
 
 class _Subnet(nn.Module):
-    """A three-layer network on columns: :math:`(d, N)` to :math:`(d', N)`."""
+    """A three-layer network on columns, :math:`(d, N)` to :math:`(d', N)`, with biases kept as columns."""
 
     def __init__(
         self, width_in: int, hidden: int, width_out: int, device: torch.device | None, dtype: torch.dtype | None
     ) -> None:
         super().__init__()
-        self.first, self.second, self.last = (
-            # Made without values: the coupling sets them, and nn.Linear's own would draw from torch's random state.
-            nn.Linear(*widths, device="meta", dtype=dtype).to_empty(device=device or torch.get_default_device())
-            for widths in ((width_in, hidden), (hidden, hidden), (hidden, width_out))
-        )
+
+        def parameter(*shape: int) -> nn.Parameter:
+            return nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
+
+        self.weight1, self.bias1 = parameter(hidden, width_in), parameter(hidden, 1)
+        self.weight2, self.bias2 = parameter(hidden, hidden), parameter(hidden, 1)
+        self.weight3, self.bias3 = parameter(width_out, hidden), parameter(width_out, 1)
+
+    def reset_parameters(self, gain: float, generator: torch.Generator | None) -> None:
+        """Start with the weights of ``nn.Linear``, those of the last layer times the gain."""
+        layers = ((self.weight1, self.bias1, 1.0), (self.weight2, self.bias2, 1.0), (self.weight3, self.bias3, gain))
+        for weight, bias, scale in layers:
+            bound = scale / math.sqrt(weight.shape[1])
+            nn.init.uniform_(weight, -bound, bound, generator=generator)
+            nn.init.uniform_(bias, -bound, bound, generator=generator)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = torch.addmm(self.first.bias[:, None], self.first.weight, x).relu()
-        x = torch.addmm(self.second.bias[:, None], self.second.weight, x).relu()
-        return torch.addmm(self.last.bias[:, None], self.last.weight, x)
+        x = torch.addmm(self.bias1, self.weight1, x).relu_()
+        x = torch.addmm(self.bias2, self.weight2, x).relu_()
+        return torch.addmm(self.bias3, self.weight3, x)
 
 
 class Permutation(_ColumnBijection):
@@ -197,7 +204,9 @@ class Permutation(_ColumnBijection):
         if order is not None and sorted(order) != list(range(dim)):
             raise AbelnetError(f"order: expected each of 0 to {dim - 1} once, got {list(order)}")
         self.order: Tensor
+        self.inverse_order: Tensor
         self.register_buffer("order", torch.empty(dim, dtype=torch.long, device=device))
+        self.register_buffer("inverse_order", torch.empty(dim, dtype=torch.long, device=device))
         self.reset_parameters(seed, order)
 
     def reset_parameters(self, seed: int | None = None, order: Sequence[int] | None = None) -> None:
@@ -205,12 +214,13 @@ class Permutation(_ColumnBijection):
         generator = None if seed is None else torch.Generator().manual_seed(seed)
         drawn = torch.randperm(self.dim, generator=generator) if order is None else torch.tensor(order)
         self.order.copy_(drawn)
+        self.inverse_order.copy_(drawn.argsort())
 
     def forward_columns(self, x: Tensor) -> Tensor:
         return x.index_select(0, self.order)
 
     def inverse_columns(self, y: Tensor) -> Tensor:
-        return torch.zeros_like(y).index_copy(0, self.order, y)
+        return y.index_select(0, self.inverse_order)
 
     def log_abs_det_columns(self, x: Tensor) -> Tensor:
         return x.new_zeros(x.shape[1])

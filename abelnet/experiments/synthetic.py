@@ -1,0 +1,149 @@
+r"""The synthetic experiment: learn an operation from multisets of 2 to 4 elements, apply it to 10 to 12.
+
+The data are the paper's: five operations on single numbers drawn uniformly from :math:`[-5, 5]`; 500 multisets to
+train, 100 to validate and 100 to test of sizes 2 to 4, and 100 to test of sizes 10 to 12.
+"""
+
+from __future__ import annotations
+
+__all__ = ["OPERATIONS", "Dataset", "Learned", "MultisetData", "SyntheticOperation", "learn", "make_dataset"]
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from abelnet.bijections import Affine, Chain, SinhArcsinh
+from abelnet.errors import AbelnetError
+from abelnet.operation import AbelianGroup, AbelianSemigroup, Operation
+from abelnet.theory import LawDefects, law_defects
+from abelnet.training import fit
+
+SMALL_SIZES = (2, 3, 4)
+LARGE_SIZES = (10, 11, 12)
+_RANGE = 5.0
+
+
+@dataclass(frozen=True)
+class SyntheticOperation:
+    """An operation to be learned.
+
+    Attributes:
+        formula: How it is written.
+        is_group: Whether it is a group.
+        fold: The result over a multiset of numbers, of shape :math:`(n)`.
+    """
+
+    formula: str
+    is_group: bool
+    fold: Callable[[Tensor], Tensor]
+
+
+OPERATIONS = {
+    "sum": SyntheticOperation("x + y", True, lambda x: x.sum()),
+    "sum_plus_one": SyntheticOperation("x + y + 1", True, lambda x: x.sum() + (len(x) - 1)),
+    "cbrt": SyntheticOperation("cbrt(x³ + y³)", True, lambda x: _cbrt((x**3).sum())),
+    "product": SyntheticOperation("xy", False, lambda x: x.prod()),
+    "shifted_product": SyntheticOperation("x + y + xy/2", False, lambda x: 2 * ((1 + x / 2).prod() - 1)),
+}
+
+
+@dataclass(frozen=True)
+class MultisetData:
+    """Multisets and their results: elements :math:`(N, 1)`, begins :math:`(B + 1)`, targets :math:`(B, 1)`."""
+
+    values: Tensor
+    ptr: Tensor
+    target: Tensor
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The four parts of the paper's data for one operation."""
+
+    train: MultisetData
+    validation: MultisetData
+    small: MultisetData
+    large: MultisetData
+
+
+def make_dataset(name: str, seed: int, *, dtype: torch.dtype = torch.float64) -> Dataset:
+    """Draws the paper's data for one operation.
+
+    Arguments:
+        name: The operation, a key of :data:`OPERATIONS`.
+        seed: Fixes all draws.
+
+    Example:
+        >>> data = make_dataset("sum", seed=0)
+        >>> len(data.train.target), len(data.large.target)
+        (500, 100)
+    """
+    if name not in OPERATIONS:
+        raise AbelnetError(f"name: expected one of {', '.join(OPERATIONS)}, got {name!r}")
+    generator = torch.Generator().manual_seed(seed)
+    parts = ((500, SMALL_SIZES), (100, SMALL_SIZES), (100, SMALL_SIZES), (100, LARGE_SIZES))
+    return Dataset(*(_draw(OPERATIONS[name], count, sizes, generator, dtype) for count, sizes in parts))
+
+
+def rmse(operation: Operation, data: MultisetData) -> float:
+    """Root of the mean squared error of an operation over multisets."""
+    with torch.no_grad():
+        return (operation.reduce(data.values, ptr=data.ptr) - data.target).square().mean().sqrt().item()
+
+
+@dataclass(frozen=True)
+class Learned:
+    """An operation learned from the data, with its errors and the defects of its laws."""
+
+    name: str
+    operation: Operation
+    small: float
+    large: float
+    defects: LawDefects
+
+
+def learn(name: str, *, seed: int = 0, steps: int = 2000, on_step: Callable[[], None] | None = None) -> Learned:
+    """Learns one operation from its training multisets: a group or a semigroup over a bent line, in float64.
+
+    Arguments:
+        name: The operation, a key of :data:`OPERATIONS`.
+        seed: Fixes the data.
+        steps: Number of training steps.
+        on_step: Called after each step.
+    """
+    data = make_dataset(name, seed)
+    kind = AbelianGroup if OPERATIONS[name].is_group else AbelianSemigroup
+    bent = SinhArcsinh(1, dtype=torch.float64)
+    operation = kind(Chain(Affine(1, dtype=torch.float64), bent, Affine(1, dtype=torch.float64)))
+    train = data.train
+    scale = train.target.square().mean()
+    fit(
+        operation,
+        lambda: (operation.reduce(train.values, ptr=train.ptr) - train.target).square().mean() / scale,
+        steps=steps,
+        lr=0.05,
+        on_step=None if on_step is None else lambda step, loss: on_step(),
+    )
+    samples = _RANGE * (2 * torch.rand(1000, 1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) - 1)
+    defects = law_defects(operation, samples)
+    return Learned(name, operation, rmse(operation, data.small), rmse(operation, data.large), defects)
+
+
+def _draw(
+    operation: SyntheticOperation,
+    count: int,
+    sizes: tuple[int, ...],
+    generator: torch.Generator,
+    dtype: torch.dtype,
+) -> MultisetData:
+    drawn = torch.tensor(sizes)[torch.randint(len(sizes), (count,), generator=generator)]
+    ptr = torch.cat((torch.zeros(1, dtype=torch.long), drawn.cumsum(0)))
+    values = _RANGE * (2 * torch.rand(int(ptr[-1]), generator=generator, dtype=torch.float64) - 1)
+    target = torch.stack([operation.fold(one) for one in torch.split(values, drawn.tolist())])
+    return MultisetData(values[:, None].to(dtype), ptr, target[:, None].to(dtype))
+
+
+def _cbrt(x: Tensor) -> Tensor:
+    return x.sign() * x.abs() ** (1 / 3)

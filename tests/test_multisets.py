@@ -1,0 +1,162 @@
+"""Every layout is the same batch, and a set is never touched by what stands beside it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from cases import BIJECTIONS, LAWS
+from torch import Tensor
+
+from abelnet import AbelianGroup, AbelnetError, Affine, Maximum, Monotonic, Multisets, Operation, Product
+
+
+def ragged() -> list[Tensor]:
+    return [torch.randn(n, 3, dtype=torch.float64) for n in (4, 1, 7, 2)]
+
+
+def padded(sets: list[Tensor], filling: float) -> tuple[Tensor, Tensor]:
+    longest = max(len(one) for one in sets)
+    values = torch.full((len(sets), longest, sets[0].shape[-1]), filling, dtype=sets[0].dtype)
+    mask = torch.zeros(len(sets), longest, dtype=torch.bool)
+    for i, one in enumerate(sets):
+        values[i, : len(one)] = one
+        mask[i, : len(one)] = True
+    return values, mask
+
+
+@pytest.mark.parametrize("bijection", sorted(BIJECTIONS))
+@pytest.mark.parametrize("law", sorted(LAWS))
+def test_all_layouts_agree_to_the_last_bit(law: str, bijection: str) -> None:
+    operation = Operation(BIJECTIONS[bijection](torch.float64), LAWS[law]())
+    sets = ragged()
+    rows, sizes = torch.cat(sets), torch.tensor([len(one) for one in sets])
+    ptr = torch.cat((torch.zeros(1, dtype=torch.long), sizes.cumsum(0)))
+    index = torch.repeat_interleave(torch.arange(4), sizes)
+    values, mask = padded(sets, float("nan"))
+    mixed = torch.argsort(torch.arange(len(rows)) % 3, stable=True)
+
+    expected = torch.cat([operation.reduce(one[None]) for one in sets])
+    results = {
+        "list": operation.reduce(sets),
+        "ptr": operation.reduce(rows, ptr=ptr),
+        "index": operation.reduce(rows, index=index, dim_size=4),
+        "mask": operation.reduce(values, mask=mask),
+        "alone": torch.stack([operation.reduce(one) for one in sets]),
+    }
+    for layout, result in results.items():
+        if bijection in ("coupling", "glow", "sinh_arcsinh", "chain"):  # torch rounds these by place in the tensor
+            torch.testing.assert_close(result, expected, rtol=1e-13, atol=1e-13, msg=layout)
+        else:
+            assert torch.equal(result, expected), layout
+    torch.testing.assert_close(operation.reduce(rows[mixed], index=index[mixed]), expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("law", sorted(LAWS))
+def test_a_large_neighbour_changes_nothing(law: str, dtype: torch.dtype) -> None:
+    operation = Operation(Monotonic(3, seed=0, dtype=dtype), LAWS[law]().to(dtype))
+    small, large = torch.randn(5, 3, dtype=dtype), torch.randn(10_000, 3, dtype=dtype) / 100
+    alone = operation.reduce(small)
+    values, mask = padded([large, small], float("inf"))
+    assert torch.equal(operation.reduce([small, large])[0], alone)
+    assert torch.equal(operation.reduce(values, mask=mask)[1], alone)
+    assert torch.equal(operation.reduce([large, small])[0], operation.reduce(large))
+
+
+def test_padding_has_no_gradient() -> None:
+    operation = AbelianGroup(Monotonic(3, seed=0, dtype=torch.float64))
+    values, mask = padded(ragged(), float("nan"))
+    values.requires_grad_()
+    gradients = torch.autograd.grad(operation.reduce(values, mask=mask).sum(), [values, *operation.parameters()])
+    assert all(gradient.isfinite().all() for gradient in gradients)
+    assert (gradients[0][~mask] == 0).all()
+    assert (gradients[0][mask] != 0).any()
+
+
+def test_empty_sets_are_the_identity() -> None:
+    for operation in (AbelianGroup(Monotonic(1, seed=0)), Operation(Monotonic(1, seed=0), Product())):
+        identity = operation.identity()
+        x = torch.randn(3, 1)
+        assert torch.equal(operation.reduce(x, ptr=torch.tensor([0, 0, 3, 3]))[[0, 2]], identity.expand(2, 1))
+        assert torch.equal(operation.reduce(x, index=torch.tensor([1, 1, 1]), dim_size=3)[2], identity)
+        assert torch.equal(operation.reduce([x[:0], x])[0], identity)
+        assert torch.equal(operation.reduce(torch.empty(2, 0, 1)), identity.expand(2, 1))
+        assert torch.equal(operation.reduce(x, mask=torch.zeros(3, dtype=torch.bool)), identity)
+        assert torch.equal(operation.reduce(x[:0], index=torch.empty(0, dtype=torch.long), dim_size=1)[0], identity)
+    with pytest.raises(AbelnetError, match="expected no empty set, since Maximum has no identity"):
+        Operation(Affine(1), Maximum()).reduce(x, ptr=torch.tensor([0, 0, 3]))
+
+
+def test_leading_dimensions() -> None:
+    operation, x = AbelianGroup(Affine(2)), torch.randn(3, 4, 5, 2)
+    torch.testing.assert_close(operation.reduce(x), x.sum(-2))
+    mask = torch.rand(3, 4, 5) > 0.5
+    torch.testing.assert_close(operation.reduce(x, mask=mask), (x * mask[..., None]).sum(-2))
+
+
+def test_under_vmap_and_compile() -> None:
+    operation = AbelianGroup(Monotonic(2, seed=0))
+    x, mask = torch.randn(6, 3, 5, 2), torch.rand(6, 3, 5) > 0.3
+    expected = operation.reduce(x, mask=mask)
+    together = torch.func.vmap(lambda x, mask: operation.reduce(x, mask=mask))(x, mask)
+    torch.testing.assert_close(together, expected)
+    torch.compiler.reset()
+    compiled = torch.compile(lambda x, mask: operation.reduce(x, mask=mask), fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x, mask), expected)
+
+
+X = torch.randn(6, 2)
+BAD = {
+    "NaN": (lambda: {"values": X * float("nan")}, r"expected finite values, got 12 of 12 that are NaN"),
+    "infinity": (lambda: {"values": X / 0}, r"expected finite values, got 12 of 12 that are infinity"),
+    "last dimension": (lambda: {"values": torch.randn(6, 3)}, r"expected shape \(\*, 2\), got \(6, 3\)"),
+    "integers": (lambda: {"values": torch.ones(6, 2, dtype=torch.int)}, r"floating-point tensor, got torch\.int32"),
+    "no tensor": (lambda: {"values": 3.0}, r"expected a tensor or a list of tensors, got float"),
+    "one element": (lambda: {"values": X[0]}, r"expected shape \(\*, n, 2\), got \(2,\)"),
+    "dtype": (lambda: {"values": X.double()}, r"expected torch\.float32 as the parameters are, got torch\.float64"),
+    "negative ptr": (lambda: {"values": X, "ptr": torch.tensor([-1, 6])}, r"ptr: expected to run from 0 to 6, got -1"),
+    "short ptr": (lambda: {"values": X, "ptr": torch.tensor([0, 5])}, r"ptr: expected to run from 0 to 6, got 0 to 5"),
+    "unsorted ptr": (lambda: {"values": X, "ptr": torch.tensor([0, 4, 2, 6])}, r"ptr: expected ascending entries"),
+    "no ptr": (lambda: {"values": X, "ptr": torch.empty(0, dtype=torch.long)}, r"ptr: expected at least one entry"),
+    "float ptr": (lambda: {"values": X, "ptr": torch.tensor([0.0, 6.0])}, r"ptr: expected a tensor of integers"),
+    "ptr of batch": (lambda: {"values": X[None], "ptr": torch.tensor([0, 6])}, r"expected shape \(N, d\) with index"),
+    "index too large": (
+        lambda: {"values": X, "index": torch.arange(6), "dim_size": 5},
+        r"index: expected entries from 0 to 4, got 0 to 5",
+    ),
+    "index negative": (lambda: {"values": X, "index": torch.arange(6) - 1}, r"index: expected entries from 0 to 4"),
+    "index short": (lambda: {"values": X, "index": torch.arange(5)}, r"index: expected one entry for each of 6"),
+    "index 2-D": (lambda: {"values": X, "index": torch.zeros(6, 1, dtype=torch.int)}, r"index: expected one dimension"),
+    "empty list": (lambda: {"values": []}, r"expected at least one set of shape \(n, 2\), got an empty list"),
+    "empty batch": (lambda: {"values": X[None][:0]}, r"expected at least one set, got an empty batch"),
+    "empty ptr": (lambda: {"values": X[:0], "ptr": torch.tensor([0])}, r"expected at least one set"),
+    "empty index": (lambda: {"values": X[:0], "index": torch.empty(0, dtype=torch.int)}, r"expected at least one set"),
+    "list member": (lambda: {"values": [X, X[0]]}, r"values\[1\]: expected shape \(n, 2\), got \(2,\)"),
+    "mask shape": (lambda: {"values": X, "mask": torch.ones(5, dtype=torch.bool)}, r"mask: expected shape \(6,\)"),
+    "mask dtype": (
+        lambda: {"values": X, "mask": torch.ones(6)},
+        r"mask: expected a boolean tensor, got torch\.float32",
+    ),
+    "two layouts": (
+        lambda: {"values": X, "index": torch.arange(6), "ptr": torch.tensor([0, 6])},
+        r"expected at most one of mask, index and ptr",
+    ),
+    "list and mask": (
+        lambda: {"values": [X], "mask": torch.ones(6, dtype=torch.bool)},
+        r"expected one tensor with mask",
+    ),
+    "dim_size alone": (lambda: {"values": X, "dim_size": 3}, r"dim_size: expected together with index only"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(BAD))
+def test_bad_input_is_one_clear_error(case: str) -> None:
+    make, message = BAD[case]
+    with pytest.raises(AbelnetError, match=message):
+        AbelianGroup(Affine(2)).reduce(**make())
+    assert issubclass(AbelnetError, ValueError)
+
+
+def test_finite_values_whose_sum_overflows_pass() -> None:
+    x = torch.full((4, 1), 3e38)
+    assert Multisets(x, 1).values is not None

@@ -1,0 +1,162 @@
+"""Operations: the laws they inherit, over every bijection and every law."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from cases import BIJECTIONS, GROUPS, IDENTITY_LIKE, LAWS, relative_error
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from abelnet import AbelianGroup, AbelianSemigroup, AbelnetError, Affine, Bijection, Maximum, Monotonic, Operation, Sum
+from abelnet.theory import law_defects
+
+STARTS = {f"{name}-random": make for name, make in BIJECTIONS.items()} | {
+    f"{name}-identity": make for name, make in IDENTITY_LIKE.items()
+}
+EXACT = [name for name in STARTS if not name.startswith(("coupling", "glow"))]
+
+
+def make(start: str, law: str) -> Operation:
+    return Operation(STARTS[start](torch.float64), LAWS[law]())
+
+
+@pytest.mark.parametrize("start", sorted(STARTS))
+@pytest.mark.parametrize("law", sorted(LAWS))
+def test_laws_hold_to_rounding(law: str, start: str) -> None:
+    operation = make(start, law)
+    x = torch.randn(200, 3, dtype=torch.float64)
+    defects = law_defects(operation, x)
+    assert defects.associativity.relative <= 1e-8
+    assert defects.commutativity.relative <= (0 if start in EXACT else 1e-12)
+    assert defects.round_trip.relative <= 1e-10
+    if law not in ("maximum", "minimum", "constant"):
+        assert defects.identity is not None
+        assert defects.identity.relative <= 1e-7  # a law's own coefficients may be float32
+    assert (defects.inverse is not None) == (law in GROUPS)
+    if defects.inverse is not None:
+        assert defects.inverse.relative <= 1e-7
+
+
+@pytest.mark.parametrize("start", sorted(STARTS))
+@pytest.mark.parametrize("law", sorted(LAWS))
+def test_reduce_is_a_fold_in_any_order(law: str, start: str) -> None:
+    operation = make(start, law)
+    x = torch.randn(6, 3, dtype=torch.float64)
+    with torch.no_grad():
+        result = operation.reduce(x)
+        fold = x[0]
+        for element in x[1:]:
+            fold = operation(fold, element)
+        assert relative_error(fold, result) <= 1e-8
+        orders = torch.stack([torch.randperm(6) for _ in range(100)])
+        assert relative_error(operation.reduce(x[orders]), result.expand(100, 3)) <= 1e-10
+        prefixes = operation.cumulative(x)
+        assert relative_error(prefixes[-1], result) <= 1e-10
+        assert relative_error(prefixes[2], operation.reduce(x[:3])) <= 1e-10
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    start=st.sampled_from(sorted(EXACT)),
+    law=st.sampled_from(sorted(LAWS)),
+    x=st.lists(st.floats(-2, 2, allow_subnormal=False), min_size=3, max_size=3),
+    y=st.lists(st.floats(-2, 2, allow_subnormal=False), min_size=3, max_size=3),
+)
+def test_commutative_bit_for_bit(start: str, law: str, x: list[float], y: list[float]) -> None:
+    operation = make(start, law)
+    left, right = torch.tensor(x, dtype=torch.float64), torch.tensor(y, dtype=torch.float64)
+    assert torch.equal(operation(left, right), operation(right, left))
+
+
+@pytest.mark.parametrize("start", sorted(STARTS))
+def test_group_arithmetic(start: str) -> None:
+    group = AbelianGroup(STARTS[start](torch.float64))
+    x, y, z = torch.randn(3, 50, 3, dtype=torch.float64)
+    assert relative_error(group.divide(group(x, y), y), x) <= 1e-9
+    assert relative_error(group.analogy(x, y, z), group(group.divide(y, x), z)) <= 1e-9
+    assert relative_error(group.power(x, 3), group(x, group(x, x))) <= 1e-9
+    assert relative_error(group.power(x, -1), group.inverse(x)) <= 1e-9
+    assert relative_error(group.power(group.power(x, 0.5), 2), x) <= 1e-9
+    assert relative_error(group.power(x, 0), group.identity().expand(50, 3)) <= 1e-9
+
+
+def test_semigroup_has_natural_powers_only() -> None:
+    semigroup = AbelianSemigroup(Monotonic(1, seed=0, dtype=torch.float64))
+    x = torch.randn(9, 1, dtype=torch.float64)
+    torch.testing.assert_close(semigroup.power(x, 2), semigroup(x, x))
+    torch.testing.assert_close(semigroup.power(x, 0), semigroup.identity().expand(9, 1))
+    for n in (-1, 0.5):
+        with pytest.raises(AbelnetError, match="expected an integer from 0 up, since this is no group"):
+            semigroup.power(x, n)
+    with pytest.raises(AbelnetError, match="expected an integer from 1 up"):
+        Operation(Affine(1, dtype=torch.float64), Maximum()).power(x, 0)
+    for call in (semigroup.inverse, lambda x: semigroup.divide(x, x), lambda x: semigroup.analogy(x, x, x)):
+        with pytest.raises(AbelnetError, match="expected a group, got Product"):
+            call(x)
+    with pytest.raises(AbelnetError, match="expected a number, got str"):
+        semigroup.power(x, "2")  # type: ignore[arg-type]
+
+
+def test_broadcasting() -> None:
+    group = AbelianGroup(Affine(2))
+    assert group(torch.randn(5, 1, 2), torch.randn(3, 2)).shape == (5, 3, 2)
+    assert group(torch.randn(2), torch.randn(7, 2)).shape == (7, 2)
+    assert group(torch.randn(0, 2), torch.randn(0, 2)).shape == (0, 2)
+
+
+def test_bad_input() -> None:
+    group, x = AbelianGroup(Affine(2)), torch.randn(4, 2)
+    with pytest.raises(AbelnetError, match=r"y: expected shape \(\*, 2\), got \(4, 3\)"):
+        group(x, torch.randn(4, 3))
+    with pytest.raises(AbelnetError, match="x: expected finite values, got 1 of 8 that are NaN"):
+        group(torch.where(torch.arange(8).reshape(4, 2) == 3, float("nan"), x), x)
+    with pytest.raises(AbelnetError, match=r"x: expected torch\.float32"):
+        group.inverse(x.double())
+    with pytest.raises(AbelnetError, match=r"values: expected shape \(\*, n, 2\)"):
+        group.cumulative(x[0])
+    with pytest.raises(AbelnetError, match="expected a law that has one, got Maximum"):
+        Operation(Affine(2), Maximum()).identity()
+    with pytest.raises(AbelnetError, match="expected a Bijection, got Linear"):
+        Operation(torch.nn.Linear(2, 2), Sum())  # type: ignore[arg-type]
+    with pytest.raises(AbelnetError, match="expected a Law, got str"):
+        Operation(Affine(2), "sum")  # type: ignore[arg-type]
+
+
+def test_trains_saves_and_copies() -> None:
+    group = AbelianGroup(Monotonic(1, seed=0))
+    x = torch.randn(64, 3, 1)
+    target = x.sum(-2) + 2  # x + y + 1, twice
+    optimiser = torch.optim.Adam(group.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(200):
+        optimiser.zero_grad()
+        loss = (group.reduce(x) - target).square().mean()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.02 * losses[0]
+    twin = AbelianGroup(Monotonic(1))
+    twin.load_state_dict(group.state_dict())
+    assert torch.equal(twin.reduce(x), group.reduce(x))
+    assert torch.equal(copy.deepcopy(group).reduce(x), group.reduce(x))
+
+
+def test_a_law_may_be_learned() -> None:
+    class Cubic(Bijection):
+        """A user's own bijection needs three methods and nothing else."""
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x**3
+
+        def inverse(self, y: torch.Tensor) -> torch.Tensor:
+            return y.sign() * y.abs() ** (1 / 3)
+
+        def log_abs_det(self, x: torch.Tensor) -> torch.Tensor:
+            return (3 * x**2).log().sum(-1)
+
+    group = AbelianGroup(Cubic(1))
+    assert group(torch.tensor([3.0]), torch.tensor([4.0])).item() == pytest.approx(91 ** (1 / 3))
+    assert group.identity().item() == 0
