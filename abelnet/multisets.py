@@ -72,7 +72,7 @@ class Multisets:
         if index is not None:
             self.shape, self.index = _from_index(values, index, dim_size)
         elif ptr is not None:
-            self.shape, self.index = _from_ptr(values, ptr)
+            self.shape, self.index, self._limit = _from_ptr(values, ptr)
         else:
             if values.ndim < 2:
                 raise AbelnetError(f"values: expected shape (*, n, {dim}), got {tuple(values.shape)}")
@@ -100,10 +100,9 @@ class Multisets:
     def sum(self, u: Tensor) -> Tensor:
         """Adds the rows of ``u``, one for each element, within each set: :math:`(N, k)` to :math:`(*, k)`."""
         total = self._add(u)
-        if u.dtype != torch.float64 and self._limit > _PLAIN_SIZE:
-            sizes = self.sizes.reshape(-1, 1)
-            if peek(sizes.amax(), self._limit) > _PLAIN_SIZE:
-                total = torch.where(sizes > _PLAIN_SIZE, self._add(u.double()).to(u.dtype), total)
+        if u.dtype != torch.float64 and self._may_exceed(_PLAIN_SIZE):
+            large = self.sizes.reshape(-1, 1) > _PLAIN_SIZE
+            total = torch.where(large, self._add(u.double()).to(u.dtype), total)
         return total.reshape(*self.shape, u.shape[-1])
 
     def amax(self, u: Tensor) -> Tensor:
@@ -111,6 +110,14 @@ class Multisets:
         rows = self.index[:, None].expand_as(u)
         start = u.new_full((len(self) + self._spare, u.shape[-1]), -math.inf)
         return start.scatter_reduce(0, rows, u, "amax")[: len(self)].reshape(*self.shape, u.shape[-1])
+
+    def _may_exceed(self, size: int) -> bool:
+        if self._limit <= size or torch.compiler.is_compiling():
+            return self._limit > size
+        try:
+            return int(torch.bincount(self.index)[: len(self)].amax()) > size
+        except RuntimeError:  # under vmap the sets cannot be looked at
+            return True
 
     def _add(self, u: Tensor) -> Tensor:
         start = u.new_zeros((len(self) + self._spare, *u.shape[1:]))
@@ -165,7 +172,7 @@ def _from_index(values: Tensor, index: Tensor, dim_size: int | None) -> tuple[to
     return torch.Size([dim_size or 0]), index
 
 
-def _from_ptr(values: Tensor, ptr: Tensor) -> tuple[torch.Size, Tensor]:
+def _from_ptr(values: Tensor, ptr: Tensor) -> tuple[torch.Size, Tensor, int]:
     _check_rows(values)
     ptr = _check_integers("ptr", ptr)
     if len(ptr) == 0:
@@ -176,4 +183,6 @@ def _from_ptr(values: Tensor, ptr: Tensor) -> tuple[torch.Size, Tensor]:
     if peek((sizes < 0).any(), False):
         raise AbelnetError("ptr: expected ascending entries, got one below the entry before it")
     sets = torch.arange(len(sizes), device=values.device)
-    return torch.Size([len(sizes)]), torch.repeat_interleave(sets, sizes, output_size=len(values))
+    index = torch.repeat_interleave(sets, sizes, output_size=len(values))
+    limit = peek(sizes.amax(), len(values)) if len(sizes) > 0 else 0
+    return torch.Size([len(sizes)]), index, limit

@@ -1,0 +1,34 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+import abelnet
+from abelnet import cli
+
+
+def test_reproduce_prints_one_row_for_each_operation() -> None:
+    result = CliRunner().invoke(cli.app, ["reproduce", "--steps", "3"])
+    assert result.exit_code == 0
+    for text in ("x + y + 1", "cbrt(x³ + y³)", "semigroup", "10–12", "assoc."):
+        assert text in result.output
+
+
+def test_version_and_help() -> None:
+    assert abelnet.__version__ in CliRunner().invoke(cli.app, ["--version"]).output
+    assert "reproduce" in CliRunner().invoke(cli.app, ["--help"]).output
+
+
+def test_what_a_caller_gets_wrong_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise abelnet.AbelnetError("seed: expected a number")
+
+    monkeypatch.setattr(cli, "app", fail)
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 2
+    assert "abelnet: seed: expected a number" in capsys.readouterr().out
