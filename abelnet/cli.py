@@ -7,6 +7,7 @@ __all__ = ["app", "main"]
 from typing import Annotated
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -40,11 +41,12 @@ def _options(
 
 @app.command()
 def reproduce(
-    seed: Annotated[int, typer.Option(help="Fixes the data.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**62, help="Fixes the data.")] = 0,
     steps: Annotated[int, typer.Option(min=1, help="Training steps for each operation.")] = 2000,
 ) -> None:
     """Learn the paper's five operations from multisets of 2-4 numbers, then apply them to 10-12."""
-    table = Table(title=f"Learned from 500 multisets of 2–4 numbers, seed {seed}, {steps} steps")
+    title = f"Learned from 500 multisets of 2–4 numbers, seed {seed}, {steps} steps"
+    table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0))
     table.add_column("operation", no_wrap=True)
     table.add_column("law", no_wrap=True)
     for heading in ("2–4", "10–12", "assoc.", "comm.", "ident.", "inv."):
@@ -74,5 +76,5 @@ def main() -> None:
     try:
         app()
     except AbelnetError as error:
-        console.print(f"abelnet: {error}", style="red", highlight=False)
+        Console(stderr=True).print(f"abelnet: {error}", style="red", highlight=False)
         raise SystemExit(2) from None

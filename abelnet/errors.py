@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
-__all__ = ["AbelnetError", "check_finite", "check_values", "peek"]
+__all__ = ["AbelnetError", "check_count", "check_dtype", "check_finite", "check_values", "peek"]
 
+import operator
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 
 class AbelnetError(ValueError):
     """Raised for everything a caller can get wrong; the message says what was expected and what came."""
+
+
+def check_count(name: str, n: Any, least: int = 1) -> int:
+    """The whole number ``n``; raises unless it is one, and at least ``least``."""
+    try:
+        count = operator.index(n)
+    except TypeError:
+        raise AbelnetError(f"{name}: expected a whole number, got {n!r}") from None
+    if count < least:
+        raise AbelnetError(f"{name}: expected at least {least}, got {count}")
+    return count
+
+
+def check_dtype(name: str, x: Tensor, module: nn.Module) -> None:
+    """Raises unless ``x`` has the dtype and device of the module's parameters."""
+    parameter = next(module.parameters(), x)
+    if x.device != parameter.device:
+        raise AbelnetError(f"{name}: expected on {parameter.device} as the parameters are, got {x.device}")
+    if x.dtype != parameter.dtype and not torch.is_autocast_enabled(x.device.type):
+        raise AbelnetError(
+            f"{name}: expected {parameter.dtype} as the parameters are, got {x.dtype}; "
+            f"convert the values, or the operation with .to({x.dtype})"
+        )
 
 
 def check_values(name: str, x: Any, dim: int) -> None:

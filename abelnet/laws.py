@@ -34,6 +34,12 @@ class Law(nn.Module, ABC):
         """Whether every element has an inverse."""
         return False
 
+    def check_dim(self, dim: int) -> None:
+        """Raises unless the coefficients fit elements of :math:`d` dimensions."""
+        for name, tensor in (*self.named_parameters(), *self.named_buffers()):
+            if tensor.numel() not in (1, dim):
+                raise AbelnetError(f"{name}: expected 1 or {dim} coefficients, got {tensor.numel()}")
+
     @property
     def name(self) -> str:
         """What it is called in messages."""
@@ -157,7 +163,7 @@ class Product(Law):
 class Polynomial(Law):
     r"""Every associative symmetric polynomial but the constant: the sum at :math:`\gamma = 0`, else a product.
 
-    .. math:: u * v = (u + s) + (v + s) + \gamma (u + s)(v + s) - s
+    .. math:: u * v = \beta (u + v + s) + \gamma u v, \quad \beta = 1 + \gamma s
 
     Theorem 2 of the paper has two non-constant forms, :math:`\alpha + u + v` and
     :math:`\beta (\beta - 1) / \gamma + \beta (u + v) + \gamma u v`. Written with the shift :math:`s` they are one:
@@ -167,11 +173,13 @@ class Polynomial(Law):
 
     .. math:: u_1 * \dots * u_n = \frac{\prod_i (1 + \gamma w_i) - 1}{\gamma} - s ,
 
-    evaluated as :math:`\operatorname{expm1}(\sum_i \operatorname{log1p}(\gamma w_i)) / \gamma` with signs, whose ratios
-    are taken by their series where :math:`\gamma w` is small.
+    evaluated near the identity as :math:`\operatorname{expm1}(\sum_i \operatorname{log1p}(\gamma w_i)) / \gamma`, with
+    the ratios taken by their series where :math:`\gamma w` is small, and elsewhere from the factors
+    :math:`\beta + \gamma u_i` by sign and log-magnitude.
 
     Arguments:
-        gamma: Coefficient :math:`\gamma`, a number or a tensor with shape :math:`(d)` or :math:`(1)`.
+        gamma: Coefficient :math:`\gamma`, a number or a tensor with shape :math:`(d)` or :math:`(1)`. It is kept in
+            float64 unless ``dtype`` says otherwise; results have the dtype of the elements.
         shift: Shift :math:`s`, likewise.
         trainable: Whether :math:`\gamma` and :math:`s` are parameters: neither, ``"gamma"``, or ``"both"``.
 
@@ -200,7 +208,7 @@ class Polynomial(Law):
         self.gamma: Tensor
         self.shift: Tensor
         for name, value in (("gamma", gamma), ("shift", shift)):
-            tensor = torch.as_tensor(value, device=device, dtype=dtype or torch.get_default_dtype()).reshape(-1).clone()
+            tensor = _coefficient(name, value, device, dtype)
             if trainable == "both" or trainable == name:
                 self.register_parameter(name, nn.Parameter(tensor))
             else:
@@ -224,24 +232,40 @@ class Polynomial(Law):
         return bool((self.gamma == 0).all())
 
     def combine(self, u: Tensor, v: Tensor) -> Tensor:
-        return u + v + self.shift + self.gamma * ((u + self.shift) * (v + self.shift))
+        gamma, beta, shift = self._coefficients()
+        dtype = torch.result_type(u, v)
+        u, v = u.double(), v.double()
+        return (beta * (u + v + shift) + gamma * (u * v)).to(dtype)
 
     def lift(self, u: Tensor) -> Tensor:
-        w, gamma = u.double() + self.shift, self.gamma.double()
-        factor = 1 + gamma * w
+        gamma, beta, shift = self._coefficients()
+        u = u.double()
+        factor = beta + gamma * u
         zero = _is_zero(factor)
-        w = torch.where(zero, 0, w)
-        return _pack(w * _log1p_ratio(gamma * w), factor, zero)
+        w = torch.where(zero, 0, u + shift)
+        z = gamma * w
+        # Near the identity log1p is exact, near the absorbing element the factor itself is.
+        near = z.abs() < 0.5
+        far = torch.where(near | zero, 1, factor).abs().log() / torch.where(near, 1, gamma)
+        return _pack(torch.where(near, w * _log1p_ratio(torch.where(near, z, 0)), far), factor, zero)
 
     def lower(self, state: Tensor, dtype: torch.dtype) -> Tensor:
+        gamma, beta, shift = self._coefficients()
         total, sign, zeros, rest = _unpack(state)
-        gamma = self.gamma.double()
-        positive = (zeros == 0) & (sign > 0)
-        smooth = torch.where(positive, total, 0)
-        smooth = smooth * _expm1_ratio(gamma * smooth)
-        log = _limit_beside_zeros(torch.where(positive, 0, gamma * total), zeros, dtype)
-        other = (sign * log.exp() * rest - 1) / torch.where(gamma == 0, 1, gamma)
-        return (torch.where(positive, smooth, other) - self.shift).to(dtype)
+        log = gamma * total
+        near = (zeros == 0) & (sign > 0) & (log.abs() < 0.5)
+        smooth = torch.where(near, total, 0)
+        smooth = smooth * _expm1_ratio(gamma * smooth) - shift
+        log = _limit_beside_zeros(torch.where(near, 0, log), zeros, dtype)
+        other = (sign * log.exp() * rest - beta) / torch.where(gamma == 0, 1, gamma)
+        return torch.where(near, smooth, other).to(dtype)
+
+    def _coefficients(self) -> tuple[Tensor, Tensor, Tensor]:
+        """:math:`\\gamma`, :math:`\\beta = 1 + \\gamma s` and :math:`s`."""
+        gamma, shift = self.gamma.double(), self.shift.double()
+        beta = 1 + gamma * shift
+        # What is left of rounding must not stand beside a product of small numbers.
+        return gamma, torch.where(beta.abs() < 4 * torch.finfo(beta.dtype).eps, 0, beta), shift
 
     def identity(self, dim: int) -> Tensor:
         return 0 - self.shift.expand(dim)
@@ -270,13 +294,15 @@ class Constant(Law):
 
     channels = 2
 
-    def __init__(self, alpha: float | Tensor, *, dtype: torch.dtype | None = None) -> None:
+    def __init__(
+        self, alpha: float | Tensor, *, device: torch.device | None = None, dtype: torch.dtype | None = None
+    ) -> None:
         super().__init__()
         self.alpha: Tensor
-        self.register_buffer("alpha", torch.as_tensor(alpha, dtype=dtype or torch.get_default_dtype()).reshape(-1))
+        self.register_buffer("alpha", _coefficient("alpha", alpha, device, dtype))
 
     def combine(self, u: Tensor, v: Tensor) -> Tensor:
-        return self.alpha + 0 * (u + v)
+        return self.alpha.to(torch.result_type(u, v)).expand_as(torch.maximum(u, v))
 
     def lift(self, u: Tensor) -> Tensor:
         return torch.cat((u, torch.ones_like(u)), -1)
@@ -301,7 +327,7 @@ class Maximum(Law):
 
     .. math:: u * v = \max(u, v)
 
-    The gradient goes to the largest element; equal ones share it.
+    In :meth:`combine` and :meth:`reduce` equal largest elements share the gradient.
 
     Example:
         >>> Maximum().combine(torch.tensor([1.0]), torch.tensor([2.0]))
@@ -356,6 +382,13 @@ def _check_no_empty(law: Law, multisets: Multisets) -> None:
         raise AbelnetError(f"values: expected no empty set, since {law.name} has no identity, got one")
 
 
+def _coefficient(name: str, value: float | Tensor, device: torch.device | None, dtype: torch.dtype | None) -> Tensor:
+    tensor = torch.as_tensor(value, device=device, dtype=dtype or torch.float64).detach().reshape(-1).clone()
+    if not tensor.isfinite().all():
+        raise AbelnetError(f"{name}: expected finite numbers, got {tensor.tolist()}")
+    return tensor
+
+
 def _is_zero(factor: Tensor) -> Tensor:
     # Denormal factors count as zeros: the gradient of their logarithm would overflow.
     return factor.abs() < torch.finfo(factor.dtype).tiny
@@ -382,12 +415,11 @@ def _limit_beside_zeros(log: Tensor, zeros: Tensor, dtype: torch.dtype) -> Tenso
 
 
 def _log1p_ratio(z: Tensor) -> Tensor:
-    r""":math:`\log|1 + z| / z`, smooth through 0."""
+    r""":math:`\log(1 + z) / z`, smooth through 0."""
     small = z.abs() < 1e-2
     series = 1 - z * (1 / 2 - z * (1 / 3 - z * (1 / 4 - z * (1 / 5 - z * (1 / 6 - z * (1 / 7 - z / 8))))))
     safe = torch.where(small, 1, z)
-    # |1 + z| = 1 + (-2 - z) below -1, which keeps log1p's precision on both sides of the pole.
-    return torch.where(small, series, torch.where(safe > -1, safe, -2 - safe).log1p() / safe)
+    return torch.where(small, series, safe.log1p() / safe)
 
 
 def _expm1_ratio(z: Tensor) -> Tensor:

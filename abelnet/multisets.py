@@ -11,7 +11,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from abelnet.errors import AbelnetError, check_finite, check_values, peek
+from abelnet.errors import AbelnetError, check_count, check_finite, check_values, peek
 
 MultisetValues: TypeAlias = Tensor | Sequence[Tensor]
 
@@ -59,15 +59,17 @@ class Multisets:
     ) -> None:
         if sum(layout is not None for layout in (mask, index, ptr)) > 1:
             raise AbelnetError("values: expected at most one of mask, index and ptr, got several")
-        if dim_size is not None and index is None:
-            raise AbelnetError("dim_size: expected together with index only")
+        if dim_size is not None:
+            dim_size = check_count("dim_size", dim_size, 0)
+            if index is None:
+                raise AbelnetError("dim_size: expected together with index only")
         if not isinstance(values, Tensor):
             if mask is not None or index is not None or ptr is not None:
                 raise AbelnetError("values: expected one tensor with mask, index or ptr, got a list")
             values, ptr = _concatenate(values, dim)
         check_values("values", values, dim)
 
-        self._spare = 0  # whether a last set, dropped in the end, takes up the padding
+        self._spare = 0  # whether a last set, dropped in the end, takes up padding that could not be left out
         self._limit = values.shape[0]  # no set has more elements
         if index is not None:
             self.shape, self.index = _from_index(values, index, dim_size)
@@ -80,14 +82,22 @@ class Multisets:
             sets = torch.arange(math.prod(self.shape), device=values.device)
             self.index = sets[:, None].expand(-1, self._limit).reshape(-1)
             if mask is not None:
-                mask = _check_mask(values, mask)
-                self._spare = 1
-                self.index = torch.where(mask.reshape(-1), self.index, len(sets))
-                values = torch.where(mask[..., None], values, 0)
+                values = self._leave_out_padding(values, _check_mask(values, mask))
         if math.prod(self.shape) == 0:
             raise AbelnetError("values: expected at least one set, got an empty batch")
         check_finite("values", values)
         self.values = values.reshape(-1, dim)
+
+    def _leave_out_padding(self, values: Tensor, mask: Tensor) -> Tensor:
+        if not torch.compiler.is_compiling():
+            try:
+                self.index = self.index[mask.reshape(-1)]
+                return values[mask]
+            except RuntimeError:  # under vmap the number of elements must not depend on the mask
+                pass
+        self._spare = 1
+        self.index = torch.where(mask.reshape(-1), self.index, math.prod(self.shape))
+        return torch.where(mask[..., None], values, 0)
 
     def __len__(self) -> int:
         return math.prod(self.shape)
@@ -166,7 +176,10 @@ def _from_index(values: Tensor, index: Tensor, dim_size: int | None) -> tuple[to
     if len(index) > 0:
         low, high = torch.aminmax(index)
         if dim_size is None:
-            dim_size = int(high) + 1
+            dim_size = peek(high, None)
+            if dim_size is None:
+                raise AbelnetError("dim_size: expected with index under vmap and compile, got none")
+            dim_size += 1
         if peek(low, 0) < 0 or peek(high, 0) >= dim_size:
             raise AbelnetError(f"index: expected entries from 0 to {dim_size - 1}, got {int(low)} to {int(high)}")
     return torch.Size([dim_size or 0]), index

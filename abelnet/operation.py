@@ -4,14 +4,17 @@ from __future__ import annotations
 
 __all__ = ["AbelianGroup", "AbelianSemigroup", "Operation"]
 
+import math
+import numbers
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from abelnet.accumulator import Accumulator
 from abelnet.bijections import Bijection
-from abelnet.errors import AbelnetError, check_finite, check_values
+from abelnet.errors import AbelnetError, check_dtype, check_finite, check_values
 from abelnet.laws import Law, Product, Sum
 from abelnet.multisets import Multisets, MultisetValues
 
@@ -42,6 +45,7 @@ class Operation(nn.Module):
             raise AbelnetError(f"bijection: expected a Bijection, got {type(bijection).__name__}")
         if not isinstance(law, Law):
             raise AbelnetError(f"law: expected a Law, got {type(law).__name__}")
+        law.check_dim(bijection.dim)
         self.bijection = bijection
         self.law = law
 
@@ -91,12 +95,12 @@ class Operation(nn.Module):
         an identity.
         """
         (u,) = self._encode(x=x)
-        if isinstance(n, bool) or not isinstance(n, (int, float)):
-            raise AbelnetError(f"n: expected a number, got {type(n).__name__}")
+        if not isinstance(n, numbers.Real) or not math.isfinite(n):
+            raise AbelnetError(f"n: expected a finite number, got {n!r}")
         least = 0 if self.law.identity(self.dim) is not None else 1
         if not self.is_group and (n != int(n) or n < least):
             raise AbelnetError(f"n: expected an integer from {least} up, since this is no group, got {n}")
-        return self._decode(self.law.power(u, n))
+        return self._decode(self.law.power(u, float(n)))
 
     def reduce(
         self,
@@ -128,7 +132,7 @@ class Operation(nn.Module):
             [[3.0], [0.0], [3.0]]
         """
         multisets = Multisets(values, self.dim, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
-        self._check_dtype("values", multisets.values)
+        check_dtype("values", multisets.values, self.bijection)
         return self._decode(self.law.reduce(self.bijection(multisets.values), multisets))
 
     def cumulative(self, values: Tensor) -> Tensor:
@@ -146,8 +150,13 @@ class Operation(nn.Module):
         """Takes all elements through the bijection, in one pass where a wider matrix product is worth it."""
         for name, x in elements.items():
             check_values(name, x, self.dim)
-            self._check_dtype(name, x)
+            check_dtype(name, x, self.bijection)
             check_finite(name, x)
+        try:
+            np.broadcast_shapes(*(tuple(x.shape) for x in elements.values()))
+        except ValueError:
+            shapes = " and ".join(str(tuple(x.shape)) for x in elements.values())
+            raise AbelnetError(f"{', '.join(elements)}: expected shapes that broadcast, got {shapes}") from None
         # Elementwise maps gain nothing from one pass, and by themselves they are commutative to the last bit: torch may
         # round an element otherwise at another place of a tensor.
         if len(elements) == 1 or self.bijection.is_elementwise:
@@ -158,14 +167,6 @@ class Operation(nn.Module):
 
     def _decode(self, u: Tensor) -> Tensor:
         return self.bijection.inverse(u)
-
-    def _check_dtype(self, name: str, x: Tensor) -> None:
-        parameter = next(self.bijection.parameters(), x)
-        if x.dtype != parameter.dtype and not torch.is_autocast_enabled(x.device.type):
-            raise AbelnetError(
-                f"{name}: expected {parameter.dtype} as the parameters are, got {x.dtype}; "
-                f"convert the values, or the operation with .to({x.dtype})"
-            )
 
 
 class AbelianGroup(Operation):

@@ -1,52 +1,366 @@
-"""The training loop."""
+r"""The one training loop: for a single module, and for many models that are trained side by side as one.
+
+Many models at once are one module whose parameters all have a leading dimension :math:`M` and whose loss is a tensor
+:math:`(M)`, one number a model. Their losses are added, and since no model's loss depends on another's parameters, each
+is trained as if it were alone: a model that diverges takes none of the others with it.
+"""
 
 from __future__ import annotations
 
-__all__ = ["fit"]
+__all__ = ["Settings", "TrainingResult", "train"]
 
-from collections.abc import Callable
+import json
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
 
 import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from abelnet.errors import AbelnetError
 
-def fit(
-    module: nn.Module,
-    loss: Callable[[], Tensor],
+Data = tuple[Tensor, ...]
+Loss = Callable[[nn.Module, Data], Tensor]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train. The defaults are the paper's.
+
+    Attributes:
+        epochs: Number of passes through the data.
+        batch_size: Examples in a step; None takes all.
+        lr: Learning rate of Adam at the start.
+        betas: Its decay rates.
+        weight_decay: L2 penalty added to the gradient.
+        schedule: Whether the learning rate stays constant or falls to 0 along a cosine.
+        clip_norm: Largest norm of the gradient of a model; larger ones are scaled down.
+        validate_every: Epochs from one validation to the next.
+        patience: Validations without improvement after which training stops and the best parameters come back; None
+            trains to the end and keeps the last.
+    """
+
+    epochs: int = 1000
+    batch_size: int | None = 32
+    lr: float = 1e-3
+    betas: tuple[float, float] = (0.9, 0.999)
+    weight_decay: float = 0.0
+    schedule: Literal["constant", "cosine"] = "constant"
+    clip_norm: float | None = None
+    validate_every: int = 1
+    patience: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.validate_every < 1 or (self.batch_size is not None and self.batch_size < 1):
+            raise AbelnetError("epochs, batch_size, validate_every: expected at least 1 of each")
+        if self.lr <= 0 or self.weight_decay < 0 or (self.clip_norm is not None and self.clip_norm <= 0):
+            raise AbelnetError("lr, clip_norm: expected above 0; weight_decay: expected 0 or more")
+        if self.schedule not in ("constant", "cosine"):
+            raise AbelnetError(f'schedule: expected "constant" or "cosine", got {self.schedule!r}')
+
+
+@dataclass
+class TrainingResult:
+    """What training came to.
+
+    Attributes:
+        loss: Mean training loss of the last epoch, with shape :math:`()` or :math:`(M)`.
+        validation: Last validation loss, or the best one with ``patience``; None without validation data.
+        epochs: Number of epochs trained.
+    """
+
+    loss: Tensor
+    validation: Tensor | None
+    epochs: int
+
+
+def train(
+    model: nn.Module,
+    data: Data,
+    loss: Loss,
     *,
-    steps: int = 1000,
-    lr: float = 1e-2,
-    on_step: Callable[[int, float], None] | None = None,
-) -> float:
-    """Minimises a loss over all parameters of a module, by Adam with a cosine decay of the learning rate.
+    settings: Settings | None = None,
+    seed: int | Sequence[int] = 0,
+    validation: Data | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: int = 100,
+    history: str | Path | None = None,
+    on_epoch: Callable[[int, Tensor, Tensor | None], None] | None = None,
+    progress: str | None = None,
+) -> TrainingResult:
+    r"""Trains a module in place with Adam.
 
     Arguments:
-        module: The module to train, in place.
-        loss: Gives the loss with the current parameters.
-        steps: Number of steps.
-        lr: Learning rate at the start.
-        on_step: Called with the number of each step and its loss.
-
-    Returns:
-        The last loss.
+        model: The module.
+        data: Tensors whose first dimension counts examples, :math:`(S, *)`; for many models, :math:`(M, S, *)`.
+        loss: Gives the loss of the module on a batch of such tensors: :math:`()`, or :math:`(M)` for many models.
+        settings: How to train.
+        seed: Fixes the order of the examples; a list of :math:`M` seeds says that there are many models.
+        validation: Data for validation, like ``data``.
+        checkpoint: A file to write the state to, atomically. If it is there, training goes on from it, to the same bits
+            as if it had never stopped.
+        checkpoint_every: Epochs from one checkpoint to the next.
+        history: A file to write one line of JSON an epoch to.
+        on_epoch: Called after each epoch with its number from 1, its losses and the validation losses if there are any.
+        progress: What a progress bar says; it is shown on a terminal only.
 
     Example:
         >>> from abelnet import AbelianGroup, Affine
         >>> group = AbelianGroup(Affine(1, dtype=torch.float64))
         >>> x = torch.linspace(-5, 5, 60, dtype=torch.float64).reshape(20, 3, 1)
-        >>> fit(group, lambda: (group.reduce(x) - x.sum(1) - 2).square().mean()) < 1e-10  # x + y + 1
+        >>> squared = lambda model, batch: (model.reduce(batch[0]) - batch[1]).square().mean()
+        >>> settings = Settings(epochs=500, lr=0.05, schedule="cosine")
+        >>> train(group, (x, x.sum(1) + 2), squared, settings=settings).loss.item() < 1e-10  # x + y + 1
         True
     """
-    optimiser = torch.optim.Adam(module.parameters(), lr=lr, fused=True)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
-    value = float("nan")
-    for step in range(steps):
-        optimiser.zero_grad()
-        current = loss()
-        current.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-        schedule.step()
-        value = current.item()
-        if on_step is not None:
-            on_step(step, value)
-    return value
+    run = _Run(model, data, loss, settings or Settings(), seed, validation)
+    checkpoint = None if checkpoint is None else Path(checkpoint)
+    if checkpoint is not None and checkpoint.exists():
+        run.load(checkpoint)
+    lines = _History(history, run.epoch)
+    with _bar(progress, run.settings.epochs, run.epoch) as advance:
+        while not run.finished:
+            run.one_epoch()
+            lines.write(run)
+            if checkpoint is not None and (run.epoch % checkpoint_every == 0 or run.finished):
+                run.save(checkpoint)
+            if on_epoch is not None:
+                on_epoch(run.epoch, run.loss, run.validation)
+            advance(run.loss)
+    run.restore_best()
+    return TrainingResult(run.loss, run.best if run.settings.patience else run.validation, run.epoch)
+
+
+class _Run:
+    """All that changes while training, and how to save it."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        data: Data,
+        loss: Loss,
+        settings: Settings,
+        seed: int | Sequence[int],
+        validation: Data | None,
+    ) -> None:
+        self.model, self.data, self.loss_of, self.settings, self.validation_data = (
+            model,
+            data,
+            loss,
+            settings,
+            validation,
+        )
+        self.many = not isinstance(seed, int)
+        self.seeds: list[int] = [seed] if isinstance(seed, int) else list(seed)
+        self.parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        self._check()
+        if settings.patience is not None and validation is None:
+            raise AbelnetError("patience: expected validation data to go with it")
+        self.optimiser = torch.optim.Adam(
+            self.parameters.values(),
+            lr=settings.lr,
+            betas=settings.betas,
+            weight_decay=settings.weight_decay,
+            fused=True,
+        )
+        like = next(iter(self.parameters.values()))
+        shape = (len(self.seeds),) if self.many else ()
+        self.epoch = 0
+        self.loss = torch.full(shape, math.nan, dtype=like.dtype)
+        self.validation: Tensor | None = None
+        self.best = torch.full(shape, math.inf, dtype=like.dtype)
+        self.best_parameters = {name: p.detach().clone() for name, p in self.parameters.items()}
+        self.stale = torch.zeros(shape, dtype=torch.long)
+
+    def _check(self) -> None:
+        if not self.parameters:
+            raise AbelnetError("model: expected at least one trainable parameter, got none")
+        lead = (len(self.seeds),) if self.many else ()
+        for tensors in (self.data, self.validation_data or ()):
+            sizes = {tuple(x.shape[: len(lead) + 1]) for x in tensors}
+            if tensors and (len(sizes) != 1 or next(iter(sizes))[:-1] != lead or next(iter(sizes))[-1] == 0):
+                expected = f"({len(self.seeds)}, S, *)" if self.many else "(S, *)"
+                raise AbelnetError(f"data: expected tensors of shape {expected} with S > 0, got {sorted(sizes)}")
+        if self.many:
+            for name, p in self.parameters.items():
+                if p.ndim == 0 or len(p) != len(self.seeds):
+                    raise AbelnetError(f"model: expected {len(self.seeds)} models, got {name} of {tuple(p.shape)}")
+
+    @property
+    def finished(self) -> bool:
+        patience = self.settings.patience
+        return self.epoch >= self.settings.epochs or (patience is not None and bool((self.stale >= patience).all()))
+
+    def one_epoch(self) -> None:
+        """One pass through the data, then validation."""
+        examples = self.data[0].shape[1 if self.many else 0]
+        size = min(self.settings.batch_size or examples, examples)
+        steps = math.ceil(examples / size)
+        shuffled = self._shuffled(examples)
+        total = torch.zeros_like(self.loss)
+        self.model.train()
+        for step in range(steps):
+            low, high = step * size, min((step + 1) * size, examples)
+            batch = tuple(x[:, low:high] if self.many else x[low:high] for x in shuffled)
+            self._set_lr((self.epoch * steps + step) / (self.settings.epochs * steps))
+            self.optimiser.zero_grad()
+            losses = self.loss_of(self.model, batch)
+            if losses.shape != self.loss.shape:
+                raise AbelnetError(f"loss: expected shape {tuple(self.loss.shape)}, got {tuple(losses.shape)}")
+            losses.sum().backward()  # type: ignore[no-untyped-call]
+            if self.settings.clip_norm is not None:
+                self._clip(self.settings.clip_norm)
+            self.optimiser.step()
+            total += losses.detach() * ((high - low) / examples)
+        self.epoch += 1
+        self.loss = total
+        if not self.many and not bool(total.isfinite()):
+            raise AbelnetError(
+                f"loss: expected finite values, got {total.item()} in epoch {self.epoch}; try a smaller lr"
+            )
+        if self.validation_data is not None and (self.epoch % self.settings.validate_every == 0 or self.finished):
+            self._validate(self.validation_data)
+
+    def _shuffled(self, examples: int) -> Data:
+        """The data in the order of this epoch, which the seed and its number fix."""
+        orders = [
+            torch.randperm(examples, generator=torch.Generator().manual_seed(_mix(seed, self.epoch)))
+            for seed in self.seeds
+        ]
+        if not self.many:
+            return tuple(x[orders[0].to(x.device)] for x in self.data)
+        order = torch.stack(orders)
+        rows = torch.arange(len(order))[:, None]
+        return tuple(x[rows.to(x.device), order.to(x.device)] for x in self.data)
+
+    def _set_lr(self, done: float) -> None:
+        if self.settings.schedule == "cosine":
+            self.optimiser.param_groups[0]["lr"] = self.settings.lr * 0.5 * (1 + math.cos(math.pi * done))
+
+    def _clip(self, norm: float) -> None:
+        gradients = [p.grad for p in self.parameters.values() if p.grad is not None]
+        rows = [g.reshape(len(self.seeds), -1) for g in gradients]
+        scale = (norm / torch.cat(rows, 1).norm(dim=1, keepdim=True)).clamp(max=1)
+        for row in rows:
+            row.mul_(scale)
+
+    @torch.no_grad()
+    def _validate(self, data: Data) -> None:
+        self.model.eval()
+        self.validation = self.loss_of(self.model, data).detach()
+        better = self.validation < self.best
+        self.best = torch.where(better, self.validation, self.best)
+        self.stale = torch.where(better, 0, self.stale + 1)
+        if self.settings.patience is not None:
+            for name, p in self.parameters.items():
+                mask = better.reshape(better.shape + (1,) * (p.ndim - better.ndim))
+                self.best_parameters[name] = torch.where(mask, p.detach(), self.best_parameters[name])
+
+    @torch.no_grad()
+    def restore_best(self) -> None:
+        if self.settings.patience is not None:
+            for name, p in self.parameters.items():
+                p.copy_(self.best_parameters[name])
+
+    def save(self, path: Path) -> None:
+        tensors = {"loss": self.loss, "best": self.best, "stale": self.stale}
+        if self.validation is not None:
+            tensors["validation"] = self.validation
+        for name, p in self.parameters.items():
+            tensors[f"parameter.{name}"] = p.detach()
+            if self.settings.patience is not None:
+                tensors[f"best.{name}"] = self.best_parameters[name]
+            tensors |= {f"adam.{key}.{name}": value for key, value in self.optimiser.state[p].items()}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+        save_file({name: x.contiguous() for name, x in tensors.items()}, temporary, {"abelnet": self._signature()})
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+
+    @torch.no_grad()
+    def load(self, path: Path) -> None:
+        with safe_open(path, framework="pt") as file:
+            found = json.loads((file.metadata() or {}).get("abelnet", "{}"))
+            self.epoch = found.pop("epoch", 0)
+            wanted = json.loads(self._signature())
+            wanted.pop("epoch")
+            if found != wanted:
+                raise AbelnetError(f"checkpoint: expected one of the same settings and seeds at {path}")
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        self.loss, self.best, self.stale = tensors["loss"], tensors["best"], tensors["stale"]
+        self.validation = tensors.get("validation")
+        for name, p in self.parameters.items():
+            p.copy_(tensors[f"parameter.{name}"])
+            if self.settings.patience is not None:
+                self.best_parameters[name] = tensors[f"best.{name}"]
+            keys = ("step", "exp_avg", "exp_avg_sq")
+            self.optimiser.state[p] = {key: tensors[f"adam.{key}.{name}"] for key in keys}
+
+    def _signature(self) -> str:
+        return json.dumps({"epoch": self.epoch, "seeds": self.seeds, "settings": asdict(self.settings)})
+
+
+@dataclass
+class _History:
+    """One line of JSON an epoch; after a restart it goes on where the checkpoint stands."""
+
+    path: str | Path | None
+    epoch: int
+    kept: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.path is not None:
+            self.path = Path(self.path)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            old = self.path.read_text().splitlines() if self.epoch > 0 and self.path.exists() else []
+            self.path.write_text("".join(f"{line}\n" for line in old[: self.epoch]))
+
+    def write(self, run: _Run) -> None:
+        if self.path is not None:
+            row: dict[str, Any] = {"epoch": run.epoch, "loss": run.loss.tolist()}
+            if run.validation is not None:
+                row["validation"] = run.validation.tolist()
+            with Path(self.path).open("a") as file:
+                file.write(json.dumps(row) + "\n")
+
+
+class _bar:
+    """A progress bar on a terminal, nothing elsewhere."""
+
+    def __init__(self, text: str | None, total: int, done: int) -> None:
+        console = Console()
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[loss]}"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=text is None or not console.is_terminal,
+        )
+        self.task = self.progress.add_task(text or "", total=total, completed=done, loss="")
+
+    def __enter__(self) -> Callable[[Tensor], None]:
+        self.progress.start()
+        return self._advance
+
+    def _advance(self, loss: Tensor) -> None:
+        if not self.progress.disable:
+            self.progress.update(self.task, advance=1, loss=f"loss {loss.nanmean().item():.3g}")
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+
+def _mix(seed: int, epoch: int) -> int:
+    """Another seed for each epoch, so that an epoch can be repeated without those before it."""
+    return (seed * 0x9E3779B97F4A7C15 + epoch * 0xBF58476D1CE4E5B9 + 1) % 2**63

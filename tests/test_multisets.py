@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from cases import BIJECTIONS, LAWS
 from torch import Tensor
 
-from abelnet import AbelianGroup, AbelnetError, Affine, Maximum, Monotonic, Multisets, Operation, Product
+from abelnet import (
+    AbelianGroup,
+    AbelnetError,
+    Affine,
+    Bijection,
+    Chain,
+    Maximum,
+    Monotonic,
+    Multisets,
+    Operation,
+    Product,
+)
 
 
 def ragged() -> list[Tensor]:
@@ -71,6 +84,25 @@ def test_padding_has_no_gradient() -> None:
     assert all(gradient.isfinite().all() for gradient in gradients)
     assert (gradients[0][~mask] == 0).all()
     assert (gradients[0][mask] != 0).any()
+
+
+def test_padding_is_not_even_looked_at() -> None:
+    class CubeRoot(Bijection):
+        """Its slope at 0, where padding might be moved to, is infinite."""
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x.sign() * x.abs() ** (1 / 3)
+
+        def inverse(self, y: Tensor) -> Tensor:
+            return y**3
+
+        def log_abs_det(self, x: Tensor) -> Tensor:
+            return (x.abs().log() * (-2 / 3) - math.log(3)).sum(-1)
+
+    operation = AbelianGroup(Chain(Affine(1), CubeRoot(1)))
+    values, mask = padded([torch.ones(2, 1), 2 * torch.ones(3, 1)], float("nan"))
+    gradients = torch.autograd.grad(operation.reduce(values, mask=mask).sum(), list(operation.parameters()))
+    assert all(gradient.isfinite().all() for gradient in gradients)
 
 
 def test_empty_sets_are_the_identity() -> None:

@@ -10,7 +10,18 @@ from cases import BIJECTIONS, GROUPS, IDENTITY_LIKE, LAWS, relative_error
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abelnet import AbelianGroup, AbelianSemigroup, AbelnetError, Affine, Bijection, Maximum, Monotonic, Operation, Sum
+from abelnet import (
+    AbelianGroup,
+    AbelianSemigroup,
+    AbelnetError,
+    Affine,
+    Bijection,
+    Maximum,
+    Monotonic,
+    Operation,
+    Polynomial,
+    Sum,
+)
 from abelnet.theory import law_defects
 
 STARTS = {f"{name}-random": make for name, make in BIJECTIONS.items()} | {
@@ -96,7 +107,7 @@ def test_semigroup_has_natural_powers_only() -> None:
     for call in (semigroup.inverse, lambda x: semigroup.divide(x, x), lambda x: semigroup.analogy(x, x, x)):
         with pytest.raises(AbelnetError, match="expected a group, got Product"):
             call(x)
-    with pytest.raises(AbelnetError, match="expected a number, got str"):
+    with pytest.raises(AbelnetError, match="expected a finite number, got '2'"):
         semigroup.power(x, "2")  # type: ignore[arg-type]
 
 
@@ -115,6 +126,12 @@ def test_bad_input() -> None:
         group(torch.where(torch.arange(8).reshape(4, 2) == 3, float("nan"), x), x)
     with pytest.raises(AbelnetError, match=r"x: expected torch\.float32"):
         group.inverse(x.double())
+    with pytest.raises(AbelnetError, match=r"x, y: expected shapes that broadcast, got \(4, 2\) and \(3, 2\)"):
+        group(x, torch.randn(3, 2))
+    with pytest.raises(AbelnetError, match="n: expected a finite number, got nan"):
+        group.power(x, float("nan"))
+    with pytest.raises(AbelnetError, match="gamma: expected 1 or 2 coefficients, got 3"):
+        Operation(Affine(2), Polynomial(torch.ones(3)))
     with pytest.raises(AbelnetError, match=r"values: expected shape \(\*, n, 2\)"):
         group.cumulative(x[0])
     with pytest.raises(AbelnetError, match="expected a law that has one, got Maximum"):

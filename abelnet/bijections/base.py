@@ -10,7 +10,7 @@ from typing import cast
 
 from torch import Tensor, nn
 
-from abelnet.errors import AbelnetError
+from abelnet.errors import AbelnetError, check_count
 
 
 class Bijection(nn.Module, ABC):
@@ -25,9 +25,7 @@ class Bijection(nn.Module, ABC):
 
     def __init__(self, dim: int) -> None:
         super().__init__()
-        if not isinstance(dim, int) or dim < 1:
-            raise AbelnetError(f"dim: expected a positive integer, got {dim!r}")
-        self.dim = dim
+        self.dim = check_count("dim", dim)
 
     @property
     def is_elementwise(self) -> bool:
@@ -83,6 +81,9 @@ class Chain(Bijection):
     """
 
     def __init__(self, *bijections: Bijection) -> None:
+        for bijection in bijections:
+            if not isinstance(bijection, Bijection):
+                raise AbelnetError(f"bijections: expected each a Bijection, got {type(bijection).__name__}")
         dims = {bijection.dim for bijection in bijections}
         if len(dims) != 1:
             raise AbelnetError(f"bijections: expected one or more of equal dimension, got dimensions {sorted(dims)}")

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from abelnet.bijections.base import Bijection, Chain
-from abelnet.errors import AbelnetError, check_values
+from abelnet.errors import AbelnetError, check_count, check_values
 
 # Rows that pass through all layers together: more would fall out of the processor's cache between two layers.
 _CHUNK = 512
@@ -77,7 +77,7 @@ class GlowCoupling(_ColumnBijection):
         clamp: Limit :math:`c` of the log-scales.
         gain: Scale of the last layers at the start. At 0 the coupling starts as the identity, exactly; at 1 all layers
             start as ``nn.Linear`` does, and far from zero the map is then too steep for float32 to be undone: a stack
-            of five in 300 dimensions, at :math:`|x| = 1000`, has a condition number of about :math:`10^9`.
+            of five in 300 dimensions has, for vectors of length 1000, a condition number of about :math:`10^9`.
         seed: Fixes the start; otherwise torch's own random state does.
 
     Example:
@@ -101,8 +101,9 @@ class GlowCoupling(_ColumnBijection):
         super().__init__(dim)
         if dim < 2:
             raise AbelnetError(f"dim: expected at least 2 dimensions to couple, got {dim}; use a 1-D bijection")
-        if hidden < 1 or clamp <= 0:
-            raise AbelnetError(f"hidden, clamp: expected both above 0, got {hidden} and {clamp}")
+        hidden = check_count("hidden", hidden)
+        if not 0 < clamp < math.inf:
+            raise AbelnetError(f"clamp: expected above 0 and finite, got {clamp}")
         self.hidden, self.clamp, self.gain = hidden, clamp, gain
         self.cuts = [round(dim / 2), dim - round(dim / 2)]
 
@@ -239,6 +240,9 @@ class Glow(_ColumnBijection, Chain):
     """
 
     def __init__(self, *bijections: _ColumnBijection) -> None:
+        for bijection in bijections:
+            if not isinstance(bijection, _ColumnBijection):
+                raise AbelnetError(f"bijections: expected couplings and permutations, got {type(bijection).__name__}")
         super().__init__(*bijections)
 
     def __iter__(self) -> Iterator[_ColumnBijection]:
@@ -291,8 +295,7 @@ def glow(
         >>> sum(parameter.numel() for parameter in bijection.parameters())
         913530
     """
-    if layers < 1:
-        raise AbelnetError(f"layers: expected at least 1, got {layers}")
+    layers = check_count("layers", layers)
     seeds: list[int | None] = [None] * (2 * layers)
     if seed is not None:
         generator = torch.Generator().manual_seed(seed)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from abelnet.bijections.base import Elementwise
-from abelnet.errors import AbelnetError, check_values
+from abelnet.errors import check_count, check_values
 
 # Numbers of lines evaluated at a time when the active ones are searched: bounds memory whatever the batch.
 _CHUNK = 1 << 22
@@ -52,8 +52,7 @@ class Monotonic(Elementwise):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(dim)
-        if groups < 1 or units < 1:
-            raise AbelnetError(f"groups, units: expected at least 1 of each, got {groups} and {units}")
+        groups, units = check_count("groups", groups), check_count("units", units)
         self.identity = identity
         self.raw_sign = nn.Parameter(torch.empty(dim, device=device, dtype=dtype))
         self.log_weight = nn.Parameter(torch.empty(dim, groups, units, device=device, dtype=dtype))

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from abelnet.bijections.base import Elementwise
-from abelnet.errors import AbelnetError, check_values
+from abelnet.errors import AbelnetError, check_count, check_values
 
 
 class _Bin(NamedTuple):
@@ -72,10 +72,10 @@ class RationalQuadraticSpline(Elementwise):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(dim)
-        if bins < 1 or bound <= 0 or not 0 < min_slope < 1:
+        bins = check_count("bins", bins)
+        if not (0 < bound < math.inf and 0 < min_slope < 1):
             raise AbelnetError(
-                "bins, bound, min_slope: expected bins >= 1, bound > 0 and 0 < min_slope < 1, "
-                f"got {bins}, {bound} and {min_slope}"
+                f"bound, min_slope: expected 0 < bound < inf and 0 < min_slope < 1, got {bound} and {min_slope}"
             )
         self.bound, self.min_slope = bound, min_slope
         self.raw_widths = nn.Parameter(torch.empty(dim, bins, device=device, dtype=dtype))
@@ -107,9 +107,12 @@ class RationalQuadraticSpline(Elementwise):
         a = piece.height * (piece.mean - piece.slope0) + rise * piece.bend
         b = piece.height * piece.slope0 - rise * piece.bend
         c = -piece.mean * rise
-        # The root in this form never subtracts nearly equal numbers; rounding alone can take the square below 0.
+        # Rounding alone can take the square below 0. Of the two forms of the root each is used where it does not
+        # subtract nearly equal numbers.
         root = (b**2 - 4 * a * c).clamp(min=torch.finfo(y.dtype).tiny).sqrt()
-        x = piece.x0 + piece.width * 2 * c / (-b - root)
+        direct = b >= 0
+        numerator = torch.where(direct, 2 * c, root - b)
+        x = piece.x0 + piece.width * numerator / torch.where(direct, -b - root, 2 * a)
         return _with_tails(
             y, ys, x, xs[:, 0] + (y - ys[:, 0]) / slopes[:, 0], xs[:, -1] + (y - ys[:, -1]) / slopes[:, -1]
         )
@@ -147,7 +150,7 @@ def _soften(x: Tensor, limit: float) -> Tensor:
 def _find(x: Tensor, edges: Tensor, xs: Tensor, ys: Tensor, slopes: Tensor) -> tuple[Tensor, _Bin]:
     """The values that lie within the edges (others moved to the first edge), and the piece each falls in."""
     low, high = edges[:, 0], edges[:, -1]
-    x = torch.where((x >= low) & (x <= high), x, low)
+    x = torch.where((x < low) | (x > high), low, x)
     k = (x.detach()[..., None] >= edges.detach()[:, 1:-1]).sum(-1)
     k = (k + torch.arange(len(edges), device=x.device) * edges.shape[1]).reshape(-1)
 

@@ -10,6 +10,7 @@ __all__ = ["OPERATIONS", "Dataset", "Learned", "MultisetData", "SyntheticOperati
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,7 +19,7 @@ from abelnet.bijections import Affine, Chain, SinhArcsinh
 from abelnet.errors import AbelnetError
 from abelnet.operation import AbelianGroup, AbelianSemigroup, Operation
 from abelnet.theory import LawDefects, law_defects
-from abelnet.training import fit
+from abelnet.training import Settings, train
 
 SMALL_SIZES = (2, 3, 4)
 LARGE_SIZES = (10, 11, 12)
@@ -49,12 +50,11 @@ OPERATIONS = {
 }
 
 
-@dataclass(frozen=True)
-class MultisetData:
-    """Multisets and their results: elements :math:`(N, 1)`, begins :math:`(B + 1)`, targets :math:`(B, 1)`."""
+class MultisetData(NamedTuple):
+    """Multisets of numbers and their results: values and mask :math:`(S, n)`, targets :math:`(S)`."""
 
     values: Tensor
-    ptr: Tensor
+    mask: Tensor
     target: Tensor
 
 
@@ -90,7 +90,7 @@ def make_dataset(name: str, seed: int, *, dtype: torch.dtype = torch.float64) ->
 def rmse(operation: Operation, data: MultisetData) -> float:
     """Root of the mean squared error of an operation over multisets."""
     with torch.no_grad():
-        return (operation.reduce(data.values, ptr=data.ptr) - data.target).square().mean().sqrt().item()
+        return _squared_error(operation, data).sqrt().item()
 
 
 @dataclass(frozen=True)
@@ -117,18 +117,22 @@ def learn(name: str, *, seed: int = 0, steps: int = 2000, on_step: Callable[[], 
     kind = AbelianGroup if OPERATIONS[name].is_group else AbelianSemigroup
     bent = SinhArcsinh(1, dtype=torch.float64)
     operation = kind(Chain(Affine(1, dtype=torch.float64), bent, Affine(1, dtype=torch.float64)))
-    train = data.train
-    scale = train.target.square().mean()
-    fit(
+    scale = data.train.target.square().mean()
+    train(
         operation,
-        lambda: (operation.reduce(train.values, ptr=train.ptr) - train.target).square().mean() / scale,
-        steps=steps,
-        lr=0.05,
-        on_step=None if on_step is None else lambda step, loss: on_step(),
+        data.train,
+        lambda model, batch: _squared_error(operation, MultisetData(*batch)) / scale,
+        settings=Settings(epochs=steps, batch_size=None, lr=0.05, schedule="cosine"),
+        on_epoch=None if on_step is None else lambda *_: on_step(),
     )
     samples = _RANGE * (2 * torch.rand(1000, 1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) - 1)
     defects = law_defects(operation, samples)
     return Learned(name, operation, rmse(operation, data.small), rmse(operation, data.large), defects)
+
+
+def _squared_error(operation: Operation, data: MultisetData) -> Tensor:
+    folded = operation.reduce(data.values[..., None], mask=data.mask)
+    return (folded[..., 0] - data.target).square().mean()
 
 
 def _draw(
@@ -139,10 +143,11 @@ def _draw(
     dtype: torch.dtype,
 ) -> MultisetData:
     drawn = torch.tensor(sizes)[torch.randint(len(sizes), (count,), generator=generator)]
-    ptr = torch.cat((torch.zeros(1, dtype=torch.long), drawn.cumsum(0)))
-    values = _RANGE * (2 * torch.rand(int(ptr[-1]), generator=generator, dtype=torch.float64) - 1)
-    target = torch.stack([operation.fold(one) for one in torch.split(values, drawn.tolist())])
-    return MultisetData(values[:, None].to(dtype), ptr, target[:, None].to(dtype))
+    mask = torch.arange(max(sizes)) < drawn[:, None]
+    values = _RANGE * (2 * torch.rand(mask.shape, generator=generator, dtype=torch.float64) - 1)
+    values = torch.where(mask, values, 0)
+    target = torch.stack([operation.fold(one[there]) for one, there in zip(values, mask, strict=True)])
+    return MultisetData(values.to(dtype), mask, target.to(dtype))
 
 
 def _cbrt(x: Tensor) -> Tensor:

@@ -11,7 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from abelnet import AbelnetError, Bijection, Monotonic, Permutation, glow
+from abelnet import (
+    AbelnetError,
+    Affine,
+    Bijection,
+    Chain,
+    Glow,
+    Monotonic,
+    Permutation,
+    RationalQuadraticSpline,
+    glow,
+)
 
 ROUND_TRIP = {torch.float64: 1e-10, torch.float32: 1e-4}
 
@@ -250,12 +260,35 @@ def test_bad_input(name: str) -> None:
             direction([1.0, 2.0, 3.0])
 
 
+@pytest.mark.parametrize("scale", [1.0, 10.0])
+def test_spline_round_trip_with_steep_ends(scale: float) -> None:
+    bijection = RationalQuadraticSpline(3, dtype=torch.float64)
+    with torch.no_grad():
+        for parameter in bijection.parameters():
+            parameter.copy_(scale * torch.randn_like(parameter))
+    y = torch.linspace(-6, 6, 3000, dtype=torch.float64)[:, None].expand(-1, 3)
+    steepness = bijection.log_slope(bijection.inverse(y)).exp().clamp(min=1)
+    assert ((bijection(bijection.inverse(y)) - y).abs() <= 1e-14 * steepness).all()
+
+
+def test_nan_stays_nan() -> None:
+    for make in ELEMENTWISE.values():
+        bijection = make(torch.float64)
+        assert bijection(torch.full((1, 3), float("nan"), dtype=torch.float64)).isnan().all()
+
+
 def test_bad_arguments() -> None:
+    with pytest.raises(AbelnetError, match=r"groups: expected a whole number, got 2\.5"):
+        Monotonic(1, groups=2.5)  # type: ignore[arg-type]
+    with pytest.raises(AbelnetError, match="expected each a Bijection, got Linear"):
+        Chain(nn.Linear(2, 2))  # type: ignore[arg-type]
+    with pytest.raises(AbelnetError, match="expected couplings and permutations, got Affine"):
+        Glow(Affine(2))  # type: ignore[arg-type]
     with pytest.raises(AbelnetError, match="order: expected each of 0 to 2 once"):
         Permutation(3, order=[0, 0, 1])
     with pytest.raises(AbelnetError, match="at least 2 dimensions"):
         glow(1)
     with pytest.raises(AbelnetError, match="layers: expected at least 1"):
         glow(4, layers=0)
-    with pytest.raises(AbelnetError, match="dim: expected a positive integer"):
+    with pytest.raises(AbelnetError, match="dim: expected at least 1, got 0"):
         Monotonic(0)
