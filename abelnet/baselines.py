@@ -7,9 +7,11 @@ __all__ = ["MLP", "DeepSets"]
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from abelnet.errors import AbelnetError, check_values
 
@@ -72,16 +74,53 @@ class MLP(nn.Module):
 
     def forward_columns(self, x: Tensor) -> Tensor:
         """Maps columns :math:`(d, N)` to :math:`(d', N)`, or :math:`(M, d, N)` to :math:`(M, d', N)`."""
-        product = torch.addmm if self.models is None else torch.baddbmm
+        if self.models is not None:
+            result: Tensor = _Layers.apply(x, *self.weights, *self.biases)  # type: ignore[no-untyped-call]
+            return result
         last = len(self.weights) - 1
         for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = bias + weight * x if weight.shape[-1] == 1 else product(bias, weight, x)
+            x = torch.addmm(bias, weight, x)
             if i < last:
                 x = x.relu_()
         return x
 
     def extra_repr(self) -> str:
         return f"widths={self.widths}" + ("" if self.models is None else f", models={self.models}")
+
+
+class _Layers(torch.autograd.Function):
+    """The layers of many networks as one node: with small models most time goes into nodes, not into arithmetic."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, *parameters: Tensor) -> Tensor:
+        half = len(parameters) // 2
+        inputs = []
+        for i, (weight, bias) in enumerate(zip(parameters[:half], parameters[half:], strict=True)):
+            inputs.append(x)
+            # An outer product is no work for a matrix product.
+            x = torch.addcmul(bias, weight, x) if weight.shape[-1] == 1 else torch.baddbmm(bias, weight, x)
+            if i < half - 1:
+                x.relu_()
+        ctx.save_for_backward(*inputs, *parameters[:half])
+        return x
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        half = len(ctx.saved_tensors) // 2
+        inputs, weights = ctx.saved_tensors[:half], ctx.saved_tensors[half:]
+        by_weights, by_biases = [], []
+        by_input: Tensor | None = gradient
+        for i in reversed(range(half)):
+            assert by_input is not None
+            by_weights.append(torch.bmm(by_input, inputs[i].mT))
+            by_biases.append(by_input.sum(-1, keepdim=True))
+            if i > 0:
+                by_input = torch.bmm(weights[i].mT, by_input)
+                torch.ops.aten.threshold_backward.grad_input(by_input, inputs[i], 0, grad_input=by_input)
+            else:
+                by_input = torch.bmm(weights[i].mT, by_input) if ctx.needs_input_grad[0] else None
+        return (by_input, *reversed(by_weights), *reversed(by_biases))
 
 
 class DeepSets(nn.Module):
@@ -135,11 +174,13 @@ class DeepSets(nn.Module):
             values = torch.where(mask[..., None], values, 0)
         *lead, n, d = values.shape
         models = () if self.inner.models is None else (self.inner.models,)
-        u = self.inner.forward_columns(values.reshape(*models, -1, d).mT)
-        u = u.reshape(*u.shape[:-1], -1, n)
+        # Elements before sets: the sum over elements then runs along contiguous rows.
+        columns = values.reshape(*models, -1, n, d).movedim(-1, -3).mT
+        u = self.inner.forward_columns(columns.reshape(*models, d, -1))
+        u = u.reshape(*u.shape[:-1], n, -1)
         if mask is not None:
-            u = u * mask.reshape(*models, 1, -1, n)
-        return self.outer.forward_columns(u.sum(-1)).mT.reshape(*lead, d)
+            u = u * mask.reshape(*models, 1, -1, n).mT
+        return self.outer.forward_columns(u.sum(-2)).mT.reshape(*lead, d)
 
 
 def _two_seeds(seed: int | None) -> tuple[int | None, int | None]:

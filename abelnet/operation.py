@@ -7,8 +7,8 @@ __all__ = ["AbelianGroup", "AbelianSemigroup", "Operation"]
 import math
 import numbers
 from collections.abc import Sequence
+from itertools import zip_longest
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -152,11 +152,10 @@ class Operation(nn.Module):
             check_values(name, x, self.dim)
             check_dtype(name, x, self.bijection)
             check_finite(name, x)
-        try:
-            np.broadcast_shapes(*(tuple(x.shape) for x in elements.values()))
-        except ValueError:
-            shapes = " and ".join(str(tuple(x.shape)) for x in elements.values())
-            raise AbelnetError(f"{', '.join(elements)}: expected shapes that broadcast, got {shapes}") from None
+        shapes = [tuple(x.shape) for x in elements.values()]
+        if any(len({*sizes} - {1}) > 1 for sizes in zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)):
+            got = " and ".join(map(str, shapes))
+            raise AbelnetError(f"{', '.join(elements)}: expected shapes that broadcast, got {got}")
         # Elementwise maps gain nothing from one pass, and by themselves they are commutative to the last bit: torch may
         # round an element otherwise at another place of a tensor.
         if len(elements) == 1 or self.bijection.is_elementwise:

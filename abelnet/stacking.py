@@ -6,7 +6,7 @@ stay what they are.
 
 from __future__ import annotations
 
-__all__ = ["OperationStack", "stack_deepsets", "unstack_deepsets"]
+__all__ = ["DeepSetsStack", "OperationStack"]
 
 import math
 from collections.abc import Sequence
@@ -14,56 +14,54 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from abelnet.baselines import MLP, DeepSets
+from abelnet.baselines import DeepSets
 from abelnet.bijections import Monotonic
 from abelnet.errors import AbelnetError
 from abelnet.operation import Operation
 
 
-@torch.no_grad()
-def stack_deepsets(models: Sequence[DeepSets]) -> DeepSets:
-    """Puts models of equal depth side by side; narrower ones are padded with zeros, which a ReLU keeps silent.
+class DeepSetsStack(nn.Module):
+    """DeepSets side by side; narrower ones are padded with zeros, which a ReLU keeps silent.
+
+    Arguments:
+        models: Models on single numbers, all of the same depth.
 
     Example:
         >>> models = [DeepSets(1, 3, middle=4, hidden=8, seed=0), DeepSets(1, 3, middle=6, hidden=5, seed=1)]
-        >>> stacked = stack_deepsets(models)
-        >>> x = torch.randn(2, 7, 3, 1)
-        >>> torch.allclose(stacked(x)[1], models[1](x[1]), atol=1e-6)
+        >>> stack = DeepSetsStack(models)
+        >>> x, mask = torch.randn(2, 7, 3), torch.ones(2, 7, 3, dtype=torch.bool)
+        >>> torch.allclose(stack(x, mask)[1], models[1](x[1, ..., None])[:, 0], atol=1e-6)
         True
     """
-    depths = {len(model.inner.weights) for model in models}
-    dims = {model.inner.widths[0] for model in models}
-    if len(depths) != 1 or len(dims) != 1:
-        raise AbelnetError(f"models: expected one depth and dimension, got {sorted(depths)} and {sorted(dims)}")
-    middle = max(model.inner.widths[-1] for model in models)
-    hidden = max(model.inner.widths[1] for model in models) if depths != {1} else 1
-    like = models[0].inner.weights[0]
-    stacked = DeepSets(
-        dims.pop(), depths.pop(), middle, hidden, seed=[0] * len(models), device=like.device, dtype=like.dtype
-    )
-    for target, *sources in _mlps(stacked, models):
-        for i, source in enumerate(sources):
-            _copy_padded(target, source, i)
-    return stacked
 
+    def __init__(self, models: Sequence[DeepSets]) -> None:
+        super().__init__()
+        depths = {len(model.inner.weights) for model in models}
+        dims = {model.inner.widths[0] for model in models}
+        if len(depths) != 1 or dims != {1}:
+            raise AbelnetError(f"models: expected one depth, and dimension 1, got {sorted(depths)} and {sorted(dims)}")
+        middle, hidden = (max(model.inner.widths[i] for model in models) for i in (-1, 1))
+        like = models[0].inner.weights[0]
+        self.models = DeepSets(
+            1, depths.pop(), middle, hidden, seed=[0] * len(models), device=like.device, dtype=like.dtype
+        )
+        with torch.no_grad():
+            for i, model in enumerate(models):
+                for target, source in zip(self.models.parameters(), model.parameters(), strict=True):
+                    target[i] = 0
+                    target[i][tuple(slice(n) for n in source.shape)] = source
 
-@torch.no_grad()
-def unstack_deepsets(stacked: DeepSets, models: Sequence[DeepSets]) -> None:
-    """Copies each model of a stack back into the module that it was made of."""
-    for source, *targets in _mlps(stacked, models):
-        for i, target in enumerate(targets):
-            for mine, theirs in zip(target.parameters(), source.parameters(), strict=True):
-                mine.copy_(theirs[i][tuple(slice(n) for n in mine.shape)])
+    def forward(self, values: Tensor, mask: Tensor) -> Tensor:
+        """Maps multisets of numbers :math:`(M, B, n)`, with a mask of the same shape, to :math:`(M, B)`."""
+        result: Tensor = self.models(values[..., None], mask)
+        return result[..., 0]
 
-
-def _mlps(stacked: DeepSets, models: Sequence[DeepSets]) -> list[list[MLP]]:
-    return [[stacked.inner, *(m.inner for m in models)], [stacked.outer, *(m.outer for m in models)]]
-
-
-def _copy_padded(target: MLP, source: MLP, i: int) -> None:
-    for mine, theirs in zip(target.parameters(), source.parameters(), strict=True):
-        mine[i] = 0
-        mine[i][tuple(slice(n) for n in theirs.shape)] = theirs
+    @torch.no_grad()
+    def unstack(self, models: Sequence[DeepSets]) -> None:
+        """Copies each model of the stack back into the one that it was made of."""
+        for i, model in enumerate(models):
+            for target, source in zip(model.parameters(), self.models.parameters(), strict=True):
+                target.copy_(source[i][tuple(slice(n) for n in target.shape)])
 
 
 class OperationStack(nn.Module):

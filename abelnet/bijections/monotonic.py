@@ -92,25 +92,26 @@ class Monotonic(Elementwise):
         """Slope and bias of the line that decides each value, with the shape of ``x``."""
         slope = self.sign()[:, None, None] * self.log_weight.exp()
         # The search needs no gradient: only the line that was found has one.
-        found = self._search(x.detach(), slope.detach(), self.bias.detach(), inverse)
-        found = (found + torch.arange(self.dim, device=x.device) * self.bias[0].numel()).reshape(-1)
+        found = self._search(x.detach(), slope.detach(), self.bias.detach(), inverse).reshape(-1)
         return (
             slope.reshape(-1).index_select(0, found).reshape(x.shape),
             self.bias.reshape(-1).index_select(0, found).reshape(x.shape),
         )
 
     def _search(self, x: Tensor, slope: Tensor, bias: Tensor, inverse: bool) -> Tensor:
+        """The place of the deciding line among all lines of all dimensions."""
         rows = max(1, _CHUNK // bias.numel())
         if not torch.compiler.is_compiling() and x.ndim > 1 and x.numel() > rows * self.dim:
             chunks = torch.split(x.reshape(-1, self.dim), rows)
             return torch.cat([self._search(chunk, slope, bias, inverse) for chunk in chunks]).reshape(x.shape)
-        x = x[..., None, None]
-        if not inverse:
-            best, unit = (slope * x + bias).max(-1)
-            group = best.argmin(-1, keepdim=True)
-        else:
-            # For negative slopes the inverse is min-max, the negative of a max-min of negatives.
-            sign = slope[:, :1, :1].sign()
-            best, unit = (sign * (x - bias) / slope).min(-1)
-            group = best.argmax(-1, keepdim=True)
-        return (group * bias.shape[-1] + unit.gather(-1, group)).squeeze(-1)
+        if inverse:
+            # The negative of a max-min of inverse lines is the min-max of their negatives: with the signs turned, the
+            # search below serves both directions and both signs.
+            scale = -slope[:, :1, :1].sign() / slope
+            bias, slope = -bias * scale, scale
+        # Only the group needs the largest line of each; which one it was is asked within that group alone.
+        group = torch.addcmul(bias, slope, x[..., None, None]).amax(-1).argmin(-1)
+        group = group + torch.arange(self.dim, device=x.device) * bias.shape[1]
+        lines = [part.reshape(-1, bias.shape[2]).index_select(0, group.reshape(-1)) for part in (bias, slope)]
+        unit = torch.addcmul(lines[0], lines[1], x.reshape(-1, 1)).argmax(-1).reshape(x.shape)
+        return group * bias.shape[2] + unit

@@ -6,7 +6,7 @@ train, 100 to validate and 100 to test of sizes 2 to 4, and 100 to test of sizes
 
 from __future__ import annotations
 
-__all__ = ["OPERATIONS", "Dataset", "Learned", "MultisetData", "SyntheticOperation", "learn", "make_dataset"]
+__all__ = ["OPERATIONS", "Dataset", "Learned", "MultisetData", "SyntheticOperation", "draw", "learn", "make_dataset"]
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ def make_dataset(name: str, seed: int, *, dtype: torch.dtype = torch.float64) ->
         raise AbelnetError(f"name: expected one of {', '.join(OPERATIONS)}, got {name!r}")
     generator = torch.Generator().manual_seed(seed)
     parts = ((500, SMALL_SIZES), (100, SMALL_SIZES), (100, SMALL_SIZES), (100, LARGE_SIZES))
-    return Dataset(*(_draw(OPERATIONS[name], count, sizes, generator, dtype) for count, sizes in parts))
+    return Dataset(*(draw(OPERATIONS[name], count, sizes, generator, dtype) for count, sizes in parts))
 
 
 def rmse(operation: Operation, data: MultisetData) -> float:
@@ -135,13 +135,14 @@ def _squared_error(operation: Operation, data: MultisetData) -> Tensor:
     return (folded[..., 0] - data.target).square().mean()
 
 
-def _draw(
+def draw(
     operation: SyntheticOperation,
     count: int,
     sizes: tuple[int, ...],
     generator: torch.Generator,
     dtype: torch.dtype,
 ) -> MultisetData:
+    """Draws multisets of numbers from :math:`[-5, 5]`, each size alike, with their results."""
     drawn = torch.tensor(sizes)[torch.randint(len(sizes), (count,), generator=generator)]
     mask = torch.arange(max(sizes)) < drawn[:, None]
     values = _RANGE * (2 * torch.rand(mask.shape, generator=generator, dtype=torch.float64) - 1)

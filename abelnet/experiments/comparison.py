@@ -1,0 +1,302 @@
+r"""The synthetic experiment of the paper, complete: three models, tuned, over fresh seeds.
+
+Each pair of an operation and a model is a unit of work. A unit searches the paper's space for the smallest validation
+error, then trains the best parameters on fresh data with fresh seeds. Units run side by side in processes of one thread
+each. All that is done is kept in the output folder: whenever the command is stopped, it goes on from there and comes to
+the same numbers.
+"""
+
+from __future__ import annotations
+
+__all__ = ["MODELS", "Experiment", "ModelKind", "run"]
+
+import json
+import multiprocessing
+import os
+import platform
+import statistics
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import abelnet
+from abelnet.baselines import DeepSets
+from abelnet.bijections import Monotonic
+from abelnet.errors import AbelnetError
+from abelnet.experiments.synthetic import OPERATIONS, MultisetData, draw, make_dataset
+from abelnet.operation import AbelianGroup, AbelianSemigroup
+from abelnet.stacking import DeepSetsStack, OperationStack
+from abelnet.training import Settings, train
+from abelnet.tuning import Candidate, Integer, Search
+
+Parameters = dict[str, int]
+
+
+@dataclass(frozen=True)
+class ModelKind:
+    """A model of the comparison.
+
+    Attributes:
+        title: How tables name it.
+        space: The paper's search space.
+        build: Makes one model from parameters and a seed.
+        stack: Puts models side by side.
+        group: What models must share to be stacked.
+    """
+
+    title: str
+    space: dict[str, Integer]
+    build: Callable[[Parameters, int], nn.Module]
+    stack: Callable[[Sequence[Any]], nn.Module]
+    group: Callable[[Parameters], int]
+
+
+def _deepsets(parameters: Parameters, seed: int) -> nn.Module:
+    return DeepSets(1, parameters["layers"], parameters["middle"], parameters["hidden"], seed=seed)
+
+
+def _group(parameters: Parameters, seed: int) -> nn.Module:
+    return AbelianGroup(Monotonic(1, parameters["groups"], parameters["units"], seed=seed))
+
+
+def _semigroup(parameters: Parameters, seed: int) -> nn.Module:
+    return AbelianSemigroup(Monotonic(1, parameters["groups"], parameters["units"], seed=seed))
+
+
+_LINES = {"groups": Integer(2, 32), "units": Integer(2, 32)}
+_WIDTHS = {"layers": Integer(2, 8), "middle": Integer(2, 32), "hidden": Integer(2, 32)}
+MODELS = {
+    "deepsets": ModelKind("DeepSets", _WIDTHS, _deepsets, DeepSetsStack, lambda parameters: parameters["layers"]),
+    "agn": ModelKind("AGN", _LINES, _group, OperationStack, lambda parameters: 0),
+    "asn": ModelKind("ASN", _LINES, _semigroup, OperationStack, lambda parameters: 0),
+}
+SIZES = (2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64, 100)
+_GRID = torch.linspace(-5, 5, 101)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What to run.
+
+    Attributes:
+        operations: Keys of :data:`~abelnet.experiments.synthetic.OPERATIONS`.
+        models: Keys of :data:`MODELS`.
+        trials: Trials of each search.
+        batch: Trials that are asked for at once.
+        seeds: Number of fresh seeds.
+        epochs: Epochs of each training.
+        seed: Fixes everything.
+    """
+
+    operations: tuple[str, ...] = tuple(OPERATIONS)
+    models: tuple[str, ...] = tuple(MODELS)
+    trials: int = 50
+    batch: int = 25
+    seeds: int = 5
+    epochs: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, wanted, known in (("op", self.operations, OPERATIONS), ("model", self.models, MODELS)):
+            for key in wanted:
+                if key not in known:
+                    raise AbelnetError(f"{name}: expected one of {', '.join(known)}, got {key!r}")
+        if min(self.trials, self.batch, self.seeds, self.epochs) < 1:
+            raise AbelnetError("trials, seeds, epochs: expected at least 1 of each")
+
+
+def run(
+    experiment: Experiment,
+    folder: str | Path,
+    *,
+    jobs: int = 1,
+    on_unit: Callable[[str, str], None] | None = None,
+) -> dict[str, Any]:
+    """Runs all units of an experiment that are not done yet, and writes ``results.json``.
+
+    Arguments:
+        experiment: What to run.
+        folder: Where everything is kept; with the same folder and experiment a stopped run goes on.
+        jobs: Number of processes.
+        on_unit: Called with the operation and the model of each unit that is done.
+
+    Returns:
+        The content of ``results.json``.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    _check_same(experiment, folder)
+    start = time.perf_counter()
+    units = [(operation, model) for operation in experiment.operations for model in experiment.models]
+    # Spawned, not forked: a fork of a process that has used threads may hang.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, context, _end_with_parent, (os.getpid(),)) as pool:
+        waiting = {pool.submit(_run_unit, experiment, folder, *unit): unit for unit in units}
+        for future in as_completed(waiting):
+            future.result()
+            if on_unit is not None:
+                on_unit(*waiting[future])
+    rows = [json.loads(_part(folder, *unit).read_text()) for unit in units]
+    results = {
+        "experiment": asdict(experiment),
+        "versions": {"abelnet": abelnet.__version__, "torch": torch.__version__, "python": platform.python_version()},
+        "rows": rows,
+        "seconds": time.perf_counter() - start,
+        "seconds_in_units": sum(row["seconds"] for row in rows),
+    }
+    _write_json(folder / "results.json", results)
+    return json.loads((folder / "results.json").read_text())  # type: ignore[no-any-return]
+
+
+def _run_unit(experiment: Experiment, folder: Path, operation: str, model: str) -> None:
+    """Searches, trains the best on fresh seeds, and writes the unit's part of the results."""
+    torch.set_num_threads(1)
+    part = _part(folder, operation, model)
+    if part.exists():
+        return
+    start = time.perf_counter()
+    kind = MODELS[model]
+    settings = Settings(epochs=experiment.epochs, validate_every=experiment.epochs)
+    data = make_dataset(operation, experiment.seed, dtype=torch.float32)
+
+    def evaluate(candidates: Sequence[Candidate], claim: Path) -> list[float]:
+        values: dict[int, float] = {}
+        for key in sorted({kind.group(candidate.parameters) for candidate in candidates}):
+            members = [candidate for candidate in candidates if kind.group(candidate.parameters) == key]
+            models = [kind.build(member.parameters, experiment.seed + member.number) for member in members]
+            result = train(
+                kind.stack(models),
+                _repeat(data.train, len(models)),
+                _squared_error,
+                settings=settings,
+                seed=[experiment.seed + member.number for member in members],
+                validation=_repeat(data.validation, len(models)),
+                checkpoint=claim / f"group-{key}.safetensors",
+            )
+            assert result.validation is not None
+            values |= {member.number: value for member, value in zip(members, result.validation.tolist(), strict=True)}
+        return [values[candidate.number] for candidate in candidates]
+
+    search = Search(
+        folder / f"{operation}-{model}.journal",
+        f"{operation}-{model}",
+        kind.space,
+        trials=experiment.trials,
+        batch=experiment.batch,
+        seed=experiment.seed,
+    )
+    best = search.run(evaluate)
+    final = _train_fresh_seeds(experiment, kind, operation, best.parameters, part.with_suffix(".safetensors"))
+    content = {
+        "operation": operation,
+        "model": model,
+        "parameters": best.parameters,
+        "trial": best.number,
+        "validation_rmse": None if best.value is None else best.value**0.5,
+        "trials": [asdict(trial) for trial in search.finished()],
+        **final,
+        "seconds": time.perf_counter() - start,
+    }
+    _write_json(part, content)
+
+
+def _train_fresh_seeds(
+    experiment: Experiment, kind: ModelKind, operation: str, parameters: Parameters, checkpoint: Path
+) -> dict[str, Any]:
+    seeds = [experiment.seed + 1000 + i for i in range(experiment.seeds)]
+    models = [kind.build(parameters, seed) for seed in seeds]
+    datasets = [make_dataset(operation, seed, dtype=torch.float32) for seed in seeds]
+    stack = kind.stack(models)
+    train(
+        stack,
+        _stack([data.train for data in datasets]),
+        _squared_error,
+        settings=Settings(epochs=experiment.epochs),
+        seed=seeds,
+        checkpoint=checkpoint,
+    )
+    stack.unstack(models)  # type: ignore[operator]
+    generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+    by_size = {}
+    for size in SIZES:
+        fresh = [draw(OPERATIONS[operation], 100, (size,), generator, torch.float32) for generator in generators]
+        by_size[size] = _rmse(stack, fresh)
+    return {
+        "seeds": seeds,
+        "small": _rmse(stack, [data.small for data in datasets]),
+        "large": _rmse(stack, [data.large for data in datasets]),
+        "by_size": by_size,
+        "curve": _curve(models[0]),
+    }
+
+
+def _curve(model: nn.Module) -> list[float] | None:
+    """The learned φ on a grid of [−5, 5], where there is one."""
+    if not isinstance(model, AbelianGroup | AbelianSemigroup):
+        return None
+    with torch.no_grad():
+        values: list[float] = model.bijection(_GRID[:, None])[:, 0].tolist()
+    return values
+
+
+def _squared_error(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
+    values, mask, target = batch
+    result: Tensor = (model(values, mask) - target).square().mean(-1)
+    return result
+
+
+def _rmse(stack: nn.Module, data: Sequence[MultisetData]) -> list[float | None]:
+    with torch.no_grad():
+        errors = _squared_error(stack, _stack(data)).sqrt().tolist()
+    return [error if error < float("inf") else None for error in errors]
+
+
+def _stack(data: Sequence[MultisetData]) -> MultisetData:
+    return MultisetData(*(torch.stack(parts) for parts in zip(*data, strict=True)))
+
+
+def _repeat(data: MultisetData, times: int) -> MultisetData:
+    return _stack([data] * times)
+
+
+def median(values: Sequence[float | None]) -> float:
+    """The median, with what diverged as infinite."""
+    return statistics.median(float("inf") if value is None else value for value in values)
+
+
+def _part(folder: Path, operation: str, model: str) -> Path:
+    return folder / "parts" / f"{operation}-{model}.json"
+
+
+def _check_same(experiment: Experiment, folder: Path) -> None:
+    """A folder keeps one experiment; more operations or models may be added to it."""
+    path = folder / "experiment.json"
+    wanted = {key: value for key, value in asdict(experiment).items() if key not in ("operations", "models")}
+    if path.exists() and json.loads(path.read_text()) != wanted:
+        raise AbelnetError(f"folder: expected {folder} to be empty or of the same settings, got {path.read_text()}")
+    _write_json(path, wanted)
+
+
+def _write_json(path: Path, content: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary.write_text(json.dumps(content, indent=1) + "\n")
+    temporary.replace(path)
+
+
+def _end_with_parent(parent: int) -> None:
+    """Ends a worker when its parent is gone, however it went."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.2)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

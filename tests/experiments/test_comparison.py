@@ -1,0 +1,78 @@
+"""The complete synthetic experiment, small: killed and resumed, and its report."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from abelnet import AbelnetError, cli
+from abelnet.experiments import report
+from abelnet.experiments.comparison import Experiment, run
+
+OPTIONS = ["--op", "sum", "--op", "product", "--trials", "4", "--seeds", "2", "--epochs", "20", "--jobs", "2"]
+
+
+def without_times(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(path.read_text())
+    for part in (content, *content["rows"]):
+        for key in [key for key in part if key.startswith("seconds")]:
+            del part[key]
+    return content
+
+
+def test_killed_at_random_moments_it_comes_to_the_same_results(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "abelnet", "synthetic", *OPTIONS]
+    subprocess.run([*command, "--out", str(tmp_path / "whole")], check=True, capture_output=True)
+    generator = random.Random(1)
+    for _ in range(2):
+        process = subprocess.Popen([*command, "--out", str(tmp_path / "killed")], stdout=subprocess.DEVNULL)
+        time.sleep(generator.uniform(4, 8))
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    subprocess.run([*command, "--out", str(tmp_path / "killed")], check=True, capture_output=True)
+    whole, killed = (without_times(tmp_path / name / "results.json") for name in ("whole", "killed"))
+    assert json.dumps(whole) == json.dumps(killed)
+
+    page = (tmp_path / "whole" / "table.html").read_text()
+    assert "x + y" in page
+    assert "class=best" in page
+    assert "data:image/png" in page
+    assert "| x + y | 2–4 |" in (tmp_path / "whole" / "table.md").read_text()
+    assert (tmp_path / "whole" / "error_by_size.png").stat().st_size > 10_000
+    for row in whole["rows"]:
+        assert len(row["trials"]) == 4
+        assert len(row["small"]) == len(row["large"]) == 2
+
+
+def test_winners_are_marked_among_ours_and_among_the_papers() -> None:
+    rows = [
+        {"operation": "cbrt", "model": model, "small": small, "large": [1.0, 2.0, None]}
+        for model, small in (("deepsets", [3.0, 1.0, 2.0]), ("agn", [0.5, 9.0, None]), ("asn", [4.0, 4.0, 4.0]))
+    ]
+    heading, table = report.synthetic_table({"rows": rows})
+    assert heading[2:] == ["DeepSets", "AGN", "ASN", "DeepSets (paper)", "AGN (paper)", "ASN (paper)"]
+    assert [best for _, best in table[0]] == [False, False, True, False, False, True, False, False]
+    assert table[0][2][0] == "2.00e+00 (1.0e+00 – 3.0e+00)"
+
+
+def test_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(AbelnetError, match=r"op: expected one of sum, .* got 'minus'"):
+        Experiment(operations=("minus",))
+    with pytest.raises(AbelnetError, match="trials, seeds, epochs: expected at least 1"):
+        Experiment(trials=0)
+    (tmp_path / "experiment.json").write_text("{}")
+    with pytest.raises(AbelnetError, match=r"folder: expected .* to be empty or of the same settings"):
+        run(Experiment(), tmp_path)
+    with pytest.raises(AbelnetError, match="expected a finished run"):
+        report.load(tmp_path)
+    assert "--quick" in CliRunner().invoke(cli.app, ["synthetic", "--help"]).output

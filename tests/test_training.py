@@ -1,0 +1,219 @@
+"""The training loop: any module, the same bits after a restart, and many models as if each were alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from abelnet import AbelianGroup, AbelianSemigroup, AbelnetError, Monotonic
+from abelnet.baselines import DeepSets
+from abelnet.stacking import DeepSetsStack, OperationStack
+from abelnet.training import Settings, train
+
+X = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
+Y = X @ torch.tensor([[1.0], [-2.0], [0.5]])
+
+
+def squared(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
+    result: Tensor = (model(batch[0]) - batch[1]).square().mean()
+    return result
+
+
+def linear() -> nn.Linear:
+    torch.manual_seed(0)
+    return nn.Linear(3, 1)
+
+
+class Killed(Exception):
+    pass
+
+
+def test_learns_and_same_seed_gives_the_same() -> None:
+    first, second, other = linear(), linear(), linear()
+    settings = Settings(epochs=60, lr=0.05, batch_size=8)
+    assert train(first, (X, Y), squared, settings=settings, seed=1).loss < 1e-4
+    train(second, (X, Y), squared, settings=settings, seed=1)
+    train(other, (X, Y), squared, settings=settings, seed=2)
+    assert torch.equal(first.weight, second.weight)
+    assert not torch.equal(first.weight, other.weight)
+
+
+@pytest.mark.parametrize("patience", [None, 30])
+def test_goes_on_from_a_checkpoint_to_the_same_bits(tmp_path: Path, patience: int | None) -> None:
+    settings = Settings(epochs=23, lr=0.05, batch_size=8, schedule="cosine", patience=patience)
+    options = {"settings": settings, "validation": (X[:9], Y[:9])}
+    whole, history = linear(), tmp_path / "whole.jsonl"
+    result = train(whole, (X, Y), squared, history=history, **options)  # type: ignore[arg-type]
+
+    def kill(epoch: int, *_: object) -> None:
+        if epoch in deaths:
+            deaths.remove(epoch)
+            raise Killed
+
+    deaths = [4, 13, 14, 22]
+    parts = tmp_path / "parts.jsonl"
+    while True:
+        model = linear()
+        try:
+            again = train(
+                model,
+                (X, Y),
+                squared,
+                checkpoint=tmp_path / "run.safetensors",
+                checkpoint_every=3,
+                history=parts,
+                on_epoch=kill,
+                **options,  # type: ignore[arg-type]
+            )
+            break
+        except Killed:
+            continue
+    assert not deaths
+    assert torch.equal(model.weight, whole.weight)
+    assert torch.equal(again.loss, result.loss)
+    assert parts.read_text() == history.read_text()
+    assert [json.loads(line)["epoch"] for line in parts.read_text().splitlines()] == list(range(1, 24))
+    assert not list(tmp_path.glob("*.tmp"))
+
+    finished = linear()
+    train(finished, (X, Y), squared, checkpoint=tmp_path / "run.safetensors", **options)  # type: ignore[arg-type]
+    assert torch.equal(finished.weight, whole.weight)
+    with pytest.raises(AbelnetError, match="checkpoint: expected one of the same settings and seeds"):
+        train(linear(), (X, Y), squared, checkpoint=tmp_path / "run.safetensors", seed=9, **options)  # type: ignore[arg-type]
+
+
+def test_patience_brings_the_best_back() -> None:
+    model = linear()
+    losses: list[float] = []
+    result = train(
+        model,
+        (X, Y),
+        squared,
+        settings=Settings(epochs=500, lr=0.5, patience=5),
+        validation=(X, Y),
+        on_epoch=lambda epoch, loss, validation: losses.append(float(validation)),  # type: ignore[arg-type]
+    )
+    assert result.epochs < 500
+    assert result.validation is not None
+    assert result.validation.item() == min(losses)
+    assert squared(model, (X, Y)).item() == pytest.approx(min(losses), rel=1e-5)
+
+
+def test_clipping_bounds_the_first_step() -> None:
+    gradients = []
+
+    def loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
+        return 1e6 * squared(model, batch)
+
+    model = linear()
+    step = torch.optim.Adam.step
+
+    def record(self: torch.optim.Adam, *args: object) -> object:
+        gradients.append(torch.cat([p.grad.flatten() for p in model.parameters()]).norm().item())  # type: ignore[union-attr]
+        return step(self, *args)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.optim.Adam, "step", record)
+        train(model, (X, Y), loss, settings=Settings(epochs=1, clip_norm=0.1))
+    assert max(gradients) <= 0.1001
+
+
+def multisets(models: int) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    x = 10 * torch.rand(models, 40, 4, generator=generator) - 5
+    mask = torch.rand(models, 40, 4, generator=generator) > 0.3
+    mask[..., 0] = True
+    x = x * mask
+    return x, mask, x.sum(-1)
+
+
+def many_loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
+    result: Tensor = (model(batch[0], batch[1]) - batch[2]).square().mean(-1)
+    return result
+
+
+BUILD = {
+    "deepsets": (lambda i: DeepSets(1, 3, middle=3 + i, hidden=9 - i, seed=i), DeepSetsStack),
+    "agn": (lambda i: AbelianGroup(Monotonic(1, 2 + i, 6 - i, seed=i)), OperationStack),
+    "asn": (lambda i: AbelianSemigroup(Monotonic(1, 2 + i, 6 - i, seed=i)), OperationStack),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(BUILD))
+@pytest.mark.parametrize("clip", [None, 0.5])
+def test_many_at_once_equal_each_alone(kind: str, clip: float | None) -> None:
+    build, stacked = BUILD[kind]
+    data = multisets(4)
+    settings = Settings(epochs=5, batch_size=16, clip_norm=clip)
+    together = [build(i) for i in range(4)]
+    stack = stacked(together)  # type: ignore[arg-type]
+    result = train(stack, data, many_loss, settings=settings, seed=[10, 11, 12, 13])
+    stack.unstack(together)  # type: ignore[operator]
+    for i, trained in enumerate(together):
+        alone = build(i)
+        single = stacked([alone])  # type: ignore[arg-type]
+        own = tuple(x[i : i + 1] for x in data)
+        loss = train(single, own, many_loss, settings=settings, seed=[10 + i]).loss
+        single.unstack([alone])  # type: ignore[operator]
+        torch.testing.assert_close(result.loss[i], loss[0], rtol=1e-4, atol=1e-6)
+        for mine, theirs in zip(trained.parameters(), alone.parameters(), strict=True):
+            torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_a_single_model_in_the_ordinary_way_is_the_same_too() -> None:
+    model, twin = DeepSets(1, 3, 4, 5, seed=0), DeepSets(1, 3, 4, 5, seed=0)
+    x, mask, y = multisets(1)
+    settings = Settings(epochs=5, batch_size=16)
+    stack = DeepSetsStack([twin])
+    train(stack, (x, mask, y), many_loss, settings=settings, seed=[3])
+    stack.unstack([twin])
+    loss = lambda model, batch: (model(batch[0][..., None], batch[1])[..., 0] - batch[2]).square().mean()
+    train(model, (x[0], mask[0], y[0]), loss, settings=settings, seed=3)
+    for mine, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", sorted(BUILD))
+def test_a_diverging_model_disturbs_no_other(kind: str) -> None:
+    build, stacked = BUILD[kind]
+    settings = Settings(epochs=3, batch_size=16)
+    states = []
+    for poison in (False, True):
+        x, mask, y = multisets(3)
+        if poison:
+            y[1] = float("nan")
+        stack = stacked([build(i) for i in range(3)])  # type: ignore[arg-type]
+        result = train(stack, (x, mask, y), many_loss, settings=settings, seed=[1, 2, 3])
+        assert result.loss.isnan().tolist() == [False, poison, False]
+        states.append([p.detach()[[0, 2]] for p in stack.parameters()])
+    for clean, beside in zip(*states, strict=True):
+        assert torch.equal(clean, beside)
+
+
+def test_gradients_of_a_stack_are_those_of_autograd() -> None:
+    models = DeepSets(1, 3, 4, 5, seed=[0, 1]).double()
+    x = torch.randn(2, 6, 3, 1, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x, *_: models(x), (x, *models.parameters()))
+
+
+def test_bad_input() -> None:
+    with pytest.raises(AbelnetError, match=r"data: expected tensors of shape \(S, \*\) with S > 0"):
+        train(linear(), (X, Y[:-1]), squared)
+    with pytest.raises(AbelnetError, match=r"data: expected tensors of shape \(2, S, \*\)"):
+        train(linear(), (X, Y), squared, seed=[1, 2])
+    with pytest.raises(AbelnetError, match=r"loss: expected shape \(\), got \(8, 1\)"):
+        train(linear(), (X, Y), lambda m, b: (m(b[0]) - b[1]).square(), settings=Settings(batch_size=8))
+    with pytest.raises(AbelnetError, match="loss: expected finite values, got nan in epoch 1"):
+        train(linear(), (X, Y / 0), squared)
+    with pytest.raises(AbelnetError, match="patience: expected validation data"):
+        train(linear(), (X, Y), squared, settings=Settings(patience=3))
+    with pytest.raises(AbelnetError, match="model: expected at least one trainable parameter"):
+        train(nn.ReLU(), (X, Y), squared)
+    with pytest.raises(AbelnetError, match="schedule: expected"):
+        Settings(schedule="linear")  # type: ignore[arg-type]
+    with pytest.raises(AbelnetError, match="models: expected one depth"):
+        DeepSetsStack([DeepSets(1, 2), DeepSets(1, 3)])
