@@ -134,7 +134,7 @@ def train(
             if on_epoch is not None:
                 on_epoch(run.epoch, run.loss, run.validation)
             advance(run.loss)
-    run.restore_best()
+    run.finish()
     return TrainingResult(run.loss, run.best if run.settings.patience else run.validation, run.epoch)
 
 
@@ -163,8 +163,9 @@ class _Run:
         self._check()
         if settings.patience is not None and validation is None:
             raise AbelnetError("patience: expected validation data to go with it")
+        self.flat = _flatten(list(self.parameters.values()))
         self.optimiser = torch.optim.Adam(
-            self.parameters.values(),
+            [flat for flat, _ in self.flat],
             lr=settings.lr,
             betas=settings.betas,
             weight_decay=settings.weight_decay,
@@ -210,14 +211,13 @@ class _Run:
             low, high = step * size, min((step + 1) * size, examples)
             batch = tuple(x[:, low:high] if self.many else x[low:high] for x in shuffled)
             self._set_lr((self.epoch * steps + step) / (self.settings.epochs * steps))
-            self.optimiser.zero_grad()
             losses = self.loss_of(self.model, batch)
             if losses.shape != self.loss.shape:
                 raise AbelnetError(f"loss: expected shape {tuple(self.loss.shape)}, got {tuple(losses.shape)}")
             losses.sum().backward()  # type: ignore[no-untyped-call]
             if self.settings.clip_norm is not None:
                 self._clip(self.settings.clip_norm)
-            self.optimiser.step()
+            self._step()
             total += losses.detach() * ((high - low) / examples)
         self.epoch += 1
         self.loss = total
@@ -244,6 +244,14 @@ class _Run:
         if self.settings.schedule == "cosine":
             self.optimiser.param_groups[0]["lr"] = self.settings.lr * 0.5 * (1 + math.cos(math.pi * done))
 
+    def _step(self) -> None:
+        for flat, members in self.flat:
+            gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in members]
+            flat.grad = torch.cat([gradient.reshape(-1) for gradient in gradients])
+            for p in members:
+                p.grad = None
+        self.optimiser.step()
+
     def _clip(self, norm: float) -> None:
         gradients = [p.grad for p in self.parameters.values() if p.grad is not None]
         rows = [g.reshape(len(self.seeds), -1) for g in gradients]
@@ -264,10 +272,10 @@ class _Run:
                 self.best_parameters[name] = torch.where(mask, p.detach(), self.best_parameters[name])
 
     @torch.no_grad()
-    def restore_best(self) -> None:
-        if self.settings.patience is not None:
-            for name, p in self.parameters.items():
-                p.copy_(self.best_parameters[name])
+    def finish(self) -> None:
+        """Brings the best parameters back where they are wanted, and gives each a tensor of its own again."""
+        for name, p in self.parameters.items():
+            p.data = self.best_parameters[name] if self.settings.patience is not None else p.detach().clone()
 
     def save(self, path: Path) -> None:
         tensors = {"loss": self.loss, "best": self.best, "stale": self.stale}
@@ -277,7 +285,8 @@ class _Run:
             tensors[f"parameter.{name}"] = p.detach()
             if self.settings.patience is not None:
                 tensors[f"best.{name}"] = self.best_parameters[name]
-            tensors |= {f"adam.{key}.{name}": value for key, value in self.optimiser.state[p].items()}
+        for i, (flat, _) in enumerate(self.flat):
+            tensors |= {f"adam.{key}.{i}": value for key, value in self.optimiser.state[flat].items()}
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
         save_file({name: x.contiguous() for name, x in tensors.items()}, temporary, {"abelnet": self._signature()})
@@ -301,8 +310,8 @@ class _Run:
             p.copy_(tensors[f"parameter.{name}"])
             if self.settings.patience is not None:
                 self.best_parameters[name] = tensors[f"best.{name}"]
-            keys = ("step", "exp_avg", "exp_avg_sq")
-            self.optimiser.state[p] = {key: tensors[f"adam.{key}.{name}"] for key in keys}
+        for i, (flat, _) in enumerate(self.flat):
+            self.optimiser.state[flat] = {key: tensors[f"adam.{key}.{i}"] for key in ("step", "exp_avg", "exp_avg_sq")}
 
     def _signature(self) -> str:
         return json.dumps({"epoch": self.epoch, "seeds": self.seeds, "settings": asdict(self.settings)})
@@ -359,6 +368,20 @@ class _bar:
 
     def __exit__(self, *_: object) -> None:
         self.progress.stop()
+
+
+def _flatten(parameters: Sequence[nn.Parameter]) -> list[tuple[nn.Parameter, list[nn.Parameter]]]:
+    """Moves parameters of one kind into one tensor that the optimiser steps at once, each a view of its part."""
+    kinds: dict[tuple[torch.device, torch.dtype], list[nn.Parameter]] = {}
+    for p in parameters:
+        kinds.setdefault((p.device, p.dtype), []).append(p)
+    result = []
+    for members in kinds.values():
+        flat = nn.Parameter(torch.cat([p.detach().reshape(-1) for p in members]))
+        for p, part in zip(members, torch.split(flat.detach(), [p.numel() for p in members]), strict=True):
+            p.data = part.view_as(p)
+        result.append((flat, members))
+    return result
 
 
 def _mix(seed: int, epoch: int) -> int:
