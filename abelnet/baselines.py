@@ -15,9 +15,6 @@ from torch.autograd.function import once_differentiable
 
 from abelnet.errors import AbelnetError, check_values
 
-# Numbers in the largest activation of a chunk of networks.
-_CHUNK = 1 << 16
-
 
 class MLP(nn.Module):
     r"""A multilayer perceptron with ReLU between its layers, or many of them side by side.
@@ -92,50 +89,36 @@ class MLP(nn.Module):
 
 
 class _Layers(torch.autograd.Function):
-    """The layers of many networks as one node: with small models most time goes into nodes, not into arithmetic.
-
-    Networks pass in chunks whose activations stay in cache from the first layer to the last.
-    """
+    """The layers of many networks as one node: with small models most time goes into nodes, not into arithmetic."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, *parameters: Tensor) -> Tensor:
         depth = len(parameters) // 2
-        widest = max(weight.shape[-2] for weight in parameters[:depth])
-        size = max(1, _CHUNK // (widest * x.shape[-1]))
-        ctx.parts = [slice(low, low + size) for low in range(0, len(x), size)]
-        outputs, inputs = [], []
-        for part in ctx.parts:
-            u = x[part]
-            for i, (weight, bias) in enumerate(zip(parameters[:depth], parameters[depth:], strict=True)):
-                inputs.append(u)
-                # An outer product is no work for a matrix product.
-                product = torch.addcmul if weight.shape[-1] == 1 else torch.baddbmm
-                u = product(bias[part], weight[part], u)
-                if i < depth - 1:
-                    u.relu_()
-            outputs.append(u)
+        inputs = []
+        for i, (weight, bias) in enumerate(zip(parameters[:depth], parameters[depth:], strict=True)):
+            inputs.append(x)
+            # An outer product is no work for a matrix product.
+            product = torch.addcmul if weight.shape[-1] == 1 else torch.baddbmm
+            x = product(bias, weight, x)
+            if i < depth - 1:
+                x.relu_()
         ctx.save_for_backward(*inputs, *parameters[:depth])
-        return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
+        return x
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        depth = len(ctx.saved_tensors) // (len(ctx.parts) + 1)
-        *inputs, weights = (ctx.saved_tensors[i : i + depth] for i in range(0, len(ctx.saved_tensors), depth))
-        by_weights = [torch.empty_like(weight) for weight in weights]
-        by_biases = [weight.new_empty(*weight.shape[:-1], 1) for weight in weights]
-        by_inputs = []
-        for part, own in zip(ctx.parts, inputs, strict=True):
-            g = gradient[part]
-            for i in reversed(range(depth)):
-                torch.bmm(g, own[i].mT, out=by_weights[i][part])
-                torch.sum(g, -1, keepdim=True, out=by_biases[i][part])
-                if i > 0:
-                    g = torch.bmm(weights[i][part].mT, g)
-                    torch.ops.aten.threshold_backward.grad_input(g, own[i], 0, grad_input=g)
-            if ctx.needs_input_grad[0]:
-                by_inputs.append(torch.bmm(weights[0][part].mT, g))
-        return (torch.cat(by_inputs) if by_inputs else None, *by_weights, *by_biases)
+        depth = len(ctx.saved_tensors) // 2
+        inputs, weights = ctx.saved_tensors[:depth], ctx.saved_tensors[depth:]
+        by_weights, by_biases = [], []
+        for i in reversed(range(depth)):
+            by_weights.append(torch.bmm(gradient, inputs[i].mT))
+            by_biases.append(gradient.sum(-1, keepdim=True))
+            if i > 0:
+                gradient = torch.bmm(weights[i].mT, gradient)
+                torch.ops.aten.threshold_backward.grad_input(gradient, inputs[i], 0, grad_input=gradient)
+        by_input = torch.bmm(weights[0].mT, gradient) if ctx.needs_input_grad[0] else None
+        return (by_input, *reversed(by_weights), *reversed(by_biases))
 
 
 class DeepSets(nn.Module):
