@@ -9,25 +9,32 @@ from __future__ import annotations
 __all__ = ["DeepSetsStack", "OperationStack"]
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
-from abelnet.baselines import DeepSets
+from abelnet.baselines import MLP, DeepSets
 from abelnet.bijections import Monotonic
 from abelnet.errors import AbelnetError
 from abelnet.operation import Operation
 
 
 class DeepSetsStack(nn.Module):
-    """DeepSets side by side; narrower ones are padded with zeros, which a ReLU keeps silent.
+    """DeepSets side by side, from the deepest to the shallowest.
+
+    Narrower networks are padded with zeros, which a ReLU keeps silent. Shallower ones leave out hidden layers: since
+    models stand in the order of their depth, those that have a layer are the first ones, and each layer is computed for
+    these alone.
 
     Arguments:
-        models: Models on single numbers, all of the same depth.
+        models: Models on single numbers, of two layers or more, the deeper ones first.
 
     Example:
-        >>> models = [DeepSets(1, 3, middle=4, hidden=8, seed=0), DeepSets(1, 3, middle=6, hidden=5, seed=1)]
+        >>> models = [DeepSets(1, 4, middle=4, hidden=8, seed=0), DeepSets(1, 2, middle=6, hidden=5, seed=1)]
         >>> stack = DeepSetsStack(models)
         >>> x, mask = torch.randn(2, 7, 3), torch.ones(2, 7, 3, dtype=torch.bool)
         >>> torch.allclose(stack(x, mask)[1], models[1](x[1, ..., None])[:, 0], atol=1e-6)
@@ -36,32 +43,119 @@ class DeepSetsStack(nn.Module):
 
     def __init__(self, models: Sequence[DeepSets]) -> None:
         super().__init__()
-        depths = {len(model.inner.weights) for model in models}
-        dims = {model.inner.widths[0] for model in models}
-        if len(depths) != 1 or dims != {1}:
-            raise AbelnetError(f"models: expected one depth, and dimension 1, got {sorted(depths)} and {sorted(dims)}")
-        middle, hidden = (max(model.inner.widths[i] for model in models) for i in (-1, 1))
-        like = models[0].inner.weights[0]
-        self.models = DeepSets(
-            1, depths.pop(), middle, hidden, seed=[0] * len(models), device=like.device, dtype=like.dtype
-        )
-        with torch.no_grad():
-            for i, model in enumerate(models):
-                for target, source in zip(self.models.parameters(), model.parameters(), strict=True):
-                    target[i] = 0
-                    target[i][tuple(slice(n) for n in source.shape)] = source
+        depths = [len(model.inner.weights) for model in models]
+        if depths != sorted(depths, reverse=True) or depths[-1] < 2:
+            raise AbelnetError(f"models: expected the deeper ones first, and two layers or more, got depths {depths}")
+        if {model.inner.widths[0] for model in models} != {1}:
+            raise AbelnetError("models: expected models on single numbers")
+        self.inner = _MLPStack([model.inner for model in models])
+        self.outer = _MLPStack([model.outer for model in models])
 
     def forward(self, values: Tensor, mask: Tensor) -> Tensor:
         """Maps multisets of numbers :math:`(M, B, n)`, with a mask of the same shape, to :math:`(M, B)`."""
-        result: Tensor = self.models(values[..., None], mask)
-        return result[..., 0]
+        # Elements before sets: the sum over elements then runs along contiguous rows.
+        columns = torch.where(mask, values, 0).mT.contiguous()
+        there = mask.mT.to(values.dtype, memory_format=torch.contiguous_format)
+        u = self.inner(columns.flatten(1)[:, None]).unflatten(2, columns.shape[1:])
+        result: Tensor = self.outer((u * there[:, None]).sum(2))
+        return result[:, 0]
 
     @torch.no_grad()
     def unstack(self, models: Sequence[DeepSets]) -> None:
         """Copies each model of the stack back into the one that it was made of."""
-        for i, model in enumerate(models):
-            for target, source in zip(model.parameters(), self.models.parameters(), strict=True):
-                target.copy_(source[i][tuple(slice(n) for n in target.shape)])
+        self.inner.unstack([model.inner for model in models])
+        self.outer.unstack([model.outer for model in models])
+
+
+class _MLPStack(nn.Module):
+    """Networks side by side on columns: :math:`(M, d, N)` to :math:`(M, d', N)`."""
+
+    def __init__(self, networks: Sequence[MLP]) -> None:
+        super().__init__()
+        first = networks[0]
+        width_in, hidden, width_out = (max(network.widths[i] for network in networks) for i in (0, 1, -1))
+        widths = [width_in, *[hidden] * (len(first.widths) - 2), width_out]
+        like = first.weights[0]
+        self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
+        self.counts: list[int] = []
+        for layer, (before, width) in enumerate(pairwise(widths)):
+            self.weights.append(like.new_zeros(len(networks), width, before))
+            self.biases.append(like.new_zeros(len(networks), width, 1))
+            last = layer == len(widths) - 2
+            self.counts.append(sum(last or layer < len(network.weights) - 1 for network in networks))
+        with torch.no_grad():
+            for target, source in self._pairs(networks):
+                target[tuple(slice(n) for n in source.shape)] = source
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = _Layers.apply(x, self.counts, *self.weights, *self.biases)  # type: ignore[no-untyped-call]
+        return result
+
+    def unstack(self, networks: Sequence[MLP]) -> None:
+        for source, target in self._pairs(networks):
+            target.copy_(source[tuple(slice(n) for n in target.shape)])
+
+    def _pairs(self, networks: Sequence[MLP]) -> Iterator[tuple[Tensor, Tensor]]:
+        """Each parameter of each network beside its place here; the last layer of all is the last here."""
+        for i, network in enumerate(networks):
+            places = [*range(len(network.weights) - 1), len(self.weights) - 1]
+            for place, weight, bias in zip(places, network.weights, network.biases, strict=True):
+                yield self.weights[place][i], weight
+                yield self.biases[place][i], bias
+
+
+class _Layers(torch.autograd.Function):
+    """The layers of many networks as one node: with small models most time goes into nodes, not into arithmetic."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, counts: list[int], *parameters: Tensor) -> Tensor:
+        depth = len(counts)
+        weights, biases = parameters[:depth], parameters[depth:]
+        # An outer product is no work for a matrix product.
+        product = torch.addcmul if weights[0].shape[-1] == 1 else torch.baddbmm
+        inputs = [x, product(biases[0], weights[0], x).relu_()]
+        finished = []
+        for i in range(1, depth - 1):
+            if counts[i] < len(inputs[-1]):
+                finished.append(inputs[-1][counts[i] :])
+            there = slice(counts[i])
+            inputs.append(torch.baddbmm(biases[i][there], weights[i][there], inputs[-1][there]).relu_())
+        hidden = torch.cat((inputs[-1], *reversed(finished))) if finished else inputs[-1]
+        ctx.counts = counts
+        ctx.save_for_backward(*inputs, hidden, *weights)
+        return torch.baddbmm(biases[-1], weights[-1], hidden)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        counts = ctx.counts
+        depth = len(counts)
+        inputs, hidden, weights = ctx.saved_tensors[:depth], ctx.saved_tensors[depth], ctx.saved_tensors[depth + 1 :]
+        by_weights = [torch.bmm(gradient, hidden.mT)]
+        by_biases = [gradient.sum(-1, keepdim=True)]
+        by_hidden = torch.bmm(weights[-1].mT, gradient)
+        gradient = by_hidden[: counts[depth - 2]]
+        for i in reversed(range(1, depth - 1)):
+            there, fewer = slice(counts[i]), counts[i] < len(weights[i])
+            _through_relu(gradient, inputs[i + 1])
+            by_weight = torch.zeros_like(weights[i]) if fewer else torch.empty_like(weights[i])
+            torch.bmm(gradient, inputs[i][there].mT, out=by_weight[there])
+            by_bias = gradient.new_zeros(len(weights[i]), weights[i].shape[1], 1)
+            torch.sum(gradient, -1, keepdim=True, out=by_bias[there])
+            by_weights.append(by_weight)
+            by_biases.append(by_bias)
+            gradient = torch.bmm(weights[i][there].mT, gradient)
+            if counts[i - 1] > counts[i]:
+                gradient = torch.cat((gradient, by_hidden[counts[i] : counts[i - 1]]))
+        _through_relu(gradient, inputs[1])
+        by_weights.append(torch.bmm(gradient, inputs[0].mT))
+        by_biases.append(gradient.sum(-1, keepdim=True))
+        by_input = torch.bmm(weights[0].mT, gradient) if ctx.needs_input_grad[0] else None
+        return (by_input, None, *reversed(by_weights), *reversed(by_biases))
+
+
+def _through_relu(gradient: Tensor, output: Tensor) -> None:
+    torch.ops.aten.threshold_backward.grad_input(gradient, output, 0, grad_input=gradient)
 
 
 class OperationStack(nn.Module):

@@ -88,6 +88,8 @@ def compare(title: str, kind: str, parameters: list[dict[str, int]], ordinary: S
     groups: dict[int, list[nn.Module]] = {}
     for seed, one in enumerate(parameters):
         groups.setdefault(model.group(one), []).append(model.build(one, seed))
+    for members in groups.values():  # a stack wants the deeper ones first
+        members.sort(key=lambda one: -sum(1 for _ in one.parameters()))
     stacks = [(model.stack(members), len(members)) for members in groups.values()]
     for one in ordinary[:2]:
         ordinary_seconds(one, data, 1)

@@ -137,7 +137,7 @@ def many_loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
 
 
 BUILD = {
-    "deepsets": (lambda i: DeepSets(1, 3, middle=3 + i, hidden=9 - i, seed=i), DeepSetsStack),
+    "deepsets": (lambda i: DeepSets(1, (6, 4, 4, 2)[i], middle=3 + i, hidden=9 - i, seed=i), DeepSetsStack),
     "agn": (lambda i: AbelianGroup(Monotonic(1, 2 + i, 6 - i, seed=i)), OperationStack),
     "asn": (lambda i: AbelianSemigroup(Monotonic(1, 2 + i, 6 - i, seed=i)), OperationStack),
 }
@@ -194,10 +194,12 @@ def test_a_diverging_model_disturbs_no_other(kind: str) -> None:
         assert torch.equal(clean, beside)
 
 
-def test_gradients_of_a_stack_are_those_of_autograd() -> None:
-    models = DeepSets(1, 3, 4, 5, seed=[0, 1]).double()
-    x = torch.randn(2, 6, 3, 1, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda x, *_: models(x), (x, *models.parameters()))
+@pytest.mark.parametrize("depths", [(3, 3), (5, 3, 3, 2), (2, 2)])
+def test_gradients_of_a_stack_are_those_of_autograd(depths: tuple[int, ...]) -> None:
+    stack = DeepSetsStack([DeepSets(1, depth, 4, 5, seed=depth, dtype=torch.float64) for depth in depths])
+    x = torch.randn(len(depths), 6, 3, dtype=torch.float64, requires_grad=True)
+    mask = torch.rand(len(depths), 6, 3) > 0.3
+    assert torch.autograd.gradcheck(lambda x, *_: stack(x, mask), (x, *stack.parameters()))
 
 
 def test_bad_input() -> None:
@@ -215,5 +217,5 @@ def test_bad_input() -> None:
         train(nn.ReLU(), (X, Y), squared)
     with pytest.raises(AbelnetError, match="schedule: expected"):
         Settings(schedule="linear")  # type: ignore[arg-type]
-    with pytest.raises(AbelnetError, match="models: expected one depth"):
+    with pytest.raises(AbelnetError, match="models: expected the deeper ones first"):
         DeepSetsStack([DeepSets(1, 2), DeepSets(1, 3)])

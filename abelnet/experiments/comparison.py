@@ -10,6 +10,7 @@ from __future__ import annotations
 
 __all__ = ["MODELS", "Experiment", "ModelKind", "run"]
 
+import bisect
 import json
 import multiprocessing
 import os
@@ -70,10 +71,15 @@ def _semigroup(parameters: Parameters, seed: int) -> nn.Module:
     return AbelianSemigroup(Monotonic(1, parameters["groups"], parameters["units"], seed=seed))
 
 
+def _width_class(parameters: Parameters) -> int:
+    """Models of similar width share a stack, lest the narrow ones be padded to several times their size."""
+    return bisect.bisect_left((12, 22), max(parameters["middle"], parameters["hidden"]))
+
+
 _LINES = {"groups": Integer(2, 32), "units": Integer(2, 32)}
 _WIDTHS = {"layers": Integer(2, 8), "middle": Integer(2, 32), "hidden": Integer(2, 32)}
 MODELS = {
-    "deepsets": ModelKind("DeepSets", _WIDTHS, _deepsets, DeepSetsStack, lambda parameters: parameters["layers"]),
+    "deepsets": ModelKind("DeepSets", _WIDTHS, _deepsets, DeepSetsStack, _width_class),
     "agn": ModelKind("AGN", _LINES, _group, OperationStack, lambda parameters: 0),
     "asn": ModelKind("ASN", _LINES, _semigroup, OperationStack, lambda parameters: 0),
 }
@@ -170,6 +176,7 @@ def _run_unit(experiment: Experiment, folder: Path, operation: str, model: str) 
         values: dict[int, float] = {}
         for key in sorted({kind.group(candidate.parameters) for candidate in candidates}):
             members = [candidate for candidate in candidates if kind.group(candidate.parameters) == key]
+            members.sort(key=lambda member: -member.parameters.get("layers", 0))
             models = [kind.build(member.parameters, experiment.seed + member.number) for member in members]
             result = train(
                 kind.stack(models),
