@@ -271,7 +271,7 @@ class Polynomial(Law):
         return 0 - self.shift.expand(dim)
 
     def inverse(self, u: Tensor) -> Tensor:
-        return -u - 2 * self.shift if self.is_group else super().inverse(u)
+        return (-u - 2 * self.shift).to(u.dtype) if self.is_group else super().inverse(u)
 
     def extra_repr(self) -> str:
         return f"gamma={self.gamma.tolist()}, shift={self.shift.tolist()}"

@@ -63,6 +63,7 @@ def test_identity_and_inverse(name: str, values: list[float]) -> None:
     torch.testing.assert_close(law.combine(u, identity.double()), u, rtol=1e-7, atol=1e-7)
     if law.is_group:
         torch.testing.assert_close(law.combine(u, law.inverse(u)), identity.double(), rtol=1e-12, atol=1e-12)
+        assert law.inverse(u.float()).dtype == torch.float32
     else:
         with pytest.raises(AbelnetError, match="expected a group"):
             law.inverse(u)
