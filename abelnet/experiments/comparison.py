@@ -63,12 +63,18 @@ def _deepsets(parameters: Parameters, seed: int) -> nn.Module:
     return DeepSets(1, parameters["layers"], parameters["middle"], parameters["hidden"], seed=seed)
 
 
+def _monotonic(parameters: Parameters, seed: int) -> Monotonic:
+    # Near the identity all lines are alike, so those that only larger multisets reach, and that training on small ones
+    # never moves, are sound from the start.
+    return Monotonic(1, parameters["groups"], parameters["units"], identity=True, seed=seed)
+
+
 def _group(parameters: Parameters, seed: int) -> nn.Module:
-    return AbelianGroup(Monotonic(1, parameters["groups"], parameters["units"], seed=seed))
+    return AbelianGroup(_monotonic(parameters, seed))
 
 
 def _semigroup(parameters: Parameters, seed: int) -> nn.Module:
-    return AbelianSemigroup(Monotonic(1, parameters["groups"], parameters["units"], seed=seed))
+    return AbelianSemigroup(_monotonic(parameters, seed))
 
 
 def _width_class(parameters: Parameters) -> int:
