@@ -239,6 +239,28 @@ def test_glow_in_chunks_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.testing.assert_close(bijection(x), whole)
 
 
+def test_padding_of_hidden_layers_stays_silent() -> None:
+    bijection = glow(6, layers=2, hidden=13, seed=0)
+    optimiser = torch.optim.AdamW(bijection.parameters(), lr=0.1)
+    x = torch.randn(30, 6)
+    for _ in range(5):
+        optimiser.zero_grad()
+        bijection.inverse(bijection(x) + 1).square().sum().backward()
+        optimiser.step()
+    for coupling in list(bijection)[::2]:
+        for subnet in (coupling.subnet1, coupling.subnet2):
+            assert len(subnet.weight1) == 16
+            for padding in (subnet.weight1[13:], subnet.bias1[13:], subnet.weight2[13:], subnet.weight3[:, 13:]):
+                assert (padding == 0).all()
+            assert (subnet.weight2[:, 13:] == 0).all()
+            assert (subnet.weight1[:13] != 0).all()
+
+
+def test_glow_of_the_paper_has_the_papers_parameters() -> None:
+    subnets = [subnet for coupling in list(glow(300, 5, 151))[::2] for subnet in (coupling.subnet1, coupling.subnet2)]
+    assert sum(w.numel() + b.numel() for subnet in subnets for w, b in subnet.layers()) == 913_530
+
+
 def test_same_seed_same_start() -> None:
     for make in (lambda seed: Monotonic(2, seed=seed), lambda seed: glow(4, layers=2, hidden=8, seed=seed)):
         state = torch.get_rng_state()

@@ -57,9 +57,10 @@ def test_glow_equals_freia() -> None:
 def copy_weights(theirs: nn.Module, ours: GlowCoupling) -> None:
     with torch.no_grad():
         for name in ("subnet1", "subnet2"):
-            source = getattr(theirs, name).parameters()
-            for target, values in zip(getattr(ours, name).parameters(), source, strict=True):
-                target.copy_(values.reshape(target.shape))
+            layers = [layer for layer in getattr(theirs, name) if isinstance(layer, nn.Linear)]
+            for (weight, bias), layer in zip(getattr(ours, name).layers(), layers, strict=True):
+                weight.copy_(layer.weight)
+                bias.copy_(layer.bias[:, None])
 
 
 def test_spline_equals_zuko_inside_its_interval() -> None:
