@@ -60,12 +60,13 @@ def training_step(
     model: nn.Module, optimiser: torch.optim.Optimizer, batch: int, compile_with: dict[str, object] | None = None
 ) -> Callable[[], object]:
     a, b, c, d = F.normalize(torch.randn(4, batch, DIM), dim=-1)
-    call = model if compile_with is None else torch.compile(model, **compile_with)  # type: ignore[call-overload]
+    loss = lambda a, b, c, d: -F.cosine_similarity(model(a, b, c), d).mean()
+    if compile_with is not None:
+        loss = torch.compile(loss, **compile_with)  # type: ignore[call-overload]
 
     def step() -> None:
         optimiser.zero_grad()
-        loss = -F.cosine_similarity(call(a, b, c), d).mean()
-        loss.backward()
+        loss(a, b, c, d).backward()
         optimiser.step()
 
     return step
