@@ -13,7 +13,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -323,7 +323,6 @@ class _History:
 
     path: str | Path | None
     epoch: int
-    kept: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self.path is not None:

@@ -43,6 +43,18 @@ def test_learns_and_same_seed_gives_the_same() -> None:
     assert not torch.equal(first.weight, other.weight)
 
 
+def test_every_epoch_has_an_order_of_its_own() -> None:
+    seen: list[Tensor] = []
+
+    def loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
+        seen.append(batch[0])
+        return squared(model, batch)
+
+    train(linear(), (X, Y), loss, settings=Settings(epochs=2, batch_size=None))
+    assert not torch.equal(seen[0], seen[1])
+    assert torch.equal(seen[0].sort(0).values, seen[1].sort(0).values)
+
+
 @pytest.mark.parametrize("patience", [None, 30])
 def test_goes_on_from_a_checkpoint_to_the_same_bits(tmp_path: Path, patience: int | None) -> None:
     settings = Settings(epochs=23, lr=0.05, batch_size=8, schedule="cosine", patience=patience)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abelnet.errors import AbelnetError
 from abelnet.experiments.comparison import MODELS, SIZES, median
 from abelnet.experiments.synthetic import OPERATIONS
 
@@ -165,12 +164,3 @@ def _power(values: Curve, truth: Curve) -> float:
         return 1.0
     logs = np.log(np.abs(values[kept]))
     return float(logs @ np.log(np.abs(truth[kept])) / (logs @ logs))
-
-
-def load(folder: str | Path) -> dict[str, Any]:
-    """Reads the results of a run."""
-    path = Path(folder) / "results.json"
-    if not path.exists():
-        raise AbelnetError(f"folder: expected a finished run with {path}, found none")
-    content: dict[str, Any] = json.loads(path.read_text())
-    return content
