@@ -54,10 +54,9 @@ class DeepSetsStack(nn.Module):
     def forward(self, values: Tensor, mask: Tensor) -> Tensor:
         """Maps multisets of numbers :math:`(M, B, n)`, with a mask of the same shape, to :math:`(M, B)`."""
         # Elements before sets: the sum over elements then runs along contiguous rows.
-        columns = torch.where(mask, values, 0).mT.contiguous()
+        columns = torch.where(mask, values, 0).mT.flatten(1)[:, None]
         there = mask.mT.to(values.dtype, memory_format=torch.contiguous_format)
-        u = self.inner(columns.flatten(1)[:, None]).unflatten(2, columns.shape[1:])
-        result: Tensor = self.outer((u * there[:, None]).sum(2))
+        result: Tensor = self.outer(self.inner(columns, there))
         return result[:, 0]
 
     @torch.no_grad()
@@ -68,7 +67,7 @@ class DeepSetsStack(nn.Module):
 
 
 class _MLPStack(nn.Module):
-    """Networks side by side on columns: :math:`(M, d, N)` to :math:`(M, d', N)`."""
+    """Networks side by side on columns: :math:`(M, d, N)` to :math:`(M, d', N)`, or to sums over sets of columns."""
 
     def __init__(self, networks: Sequence[MLP]) -> None:
         super().__init__()
@@ -77,18 +76,19 @@ class _MLPStack(nn.Module):
         widths = [width_in, *[hidden] * (len(first.widths) - 2), width_out]
         like = first.weights[0]
         self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
-        self.counts: list[int] = []
         for layer, (before, width) in enumerate(pairwise(widths)):
-            self.weights.append(like.new_zeros(len(networks), width, before))
-            self.biases.append(like.new_zeros(len(networks), width, 1))
             last = layer == len(widths) - 2
-            self.counts.append(sum(last or layer < len(network.weights) - 1 for network in networks))
+            count = sum(last or layer < len(network.weights) - 1 for network in networks)
+            self.weights.append(like.new_zeros(count, width, before))
+            self.biases.append(like.new_zeros(count, width, 1))
         with torch.no_grad():
             for target, source in self._pairs(networks):
                 target[tuple(slice(n) for n in source.shape)] = source
 
-    def forward(self, x: Tensor) -> Tensor:
-        result: Tensor = _Layers.apply(x, self.counts, *self.weights, *self.biases)  # type: ignore[no-untyped-call]
+    def forward(self, x: Tensor, there: Tensor | None = None) -> Tensor:
+        """Maps columns :math:`(M, d, N)`; with a mask :math:`(M, n, B)`, :math:`N = nB`, sums the results of sets."""
+        parameters = (*self.weights, *self.biases)
+        result: Tensor = _Layers.apply(x, there, *parameters)  # type: ignore[no-untyped-call]
         return result
 
     def unstack(self, networks: Sequence[MLP]) -> None:
@@ -105,57 +105,75 @@ class _MLPStack(nn.Module):
 
 
 class _Layers(torch.autograd.Function):
-    """The layers of many networks as one node: with small models most time goes into nodes, not into arithmetic."""
+    """The layers of many networks as one node: with small models most time goes into nodes, not into arithmetic.
+
+    The last layer is affine, so where results are summed it is applied to the sums of its inputs, which are fewer.
+    """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, counts: list[int], *parameters: Tensor) -> Tensor:
-        depth = len(counts)
+    def forward(ctx: Any, x: Tensor, there: Tensor | None, *parameters: Tensor) -> Tensor:
+        depth = len(parameters) // 2
         weights, biases = parameters[:depth], parameters[depth:]
-        # An outer product is no work for a matrix product.
-        product = torch.addcmul if weights[0].shape[-1] == 1 else torch.baddbmm
-        inputs = [x, product(biases[0], weights[0], x).relu_()]
-        finished = []
-        for i in range(1, depth - 1):
-            if counts[i] < len(inputs[-1]):
-                finished.append(inputs[-1][counts[i] :])
-            there = slice(counts[i])
-            inputs.append(torch.baddbmm(biases[i][there], weights[i][there], inputs[-1][there]).relu_())
-        hidden = torch.cat((inputs[-1], *reversed(finished))) if finished else inputs[-1]
-        ctx.counts = counts
-        ctx.save_for_backward(*inputs, hidden, *weights)
-        return torch.baddbmm(biases[-1], weights[-1], hidden)
+        inputs = [x]
+        columns = x.shape[-1] if there is None else there.shape[-1]
+        last = x.new_empty(len(x), weights[-1].shape[-1], columns)
+        for i in range(depth - 1):
+            # An outer product is no work for a matrix product.
+            product = torch.addcmul if weights[i].shape[-1] == 1 else torch.baddbmm
+            inputs.append(product(biases[i], weights[i], _first(inputs[-1], len(weights[i]))).relu_())
+            done = _done_after(weights, i)
+            if done.start == done.stop:
+                continue
+            output = inputs[-1][done]
+            if there is None:
+                last[done] = output
+            else:
+                output = output.unflatten(-1, there.shape[1:])
+                torch.sum(output.mul_(there[done, None]), 2, out=last[done])
+        sizes = None if there is None else there.sum(1, keepdim=True)
+        ctx.shape = None if there is None else there.shape[1:]
+        ctx.save_for_backward(*inputs, last, *weights, sizes)
+        return torch.baddbmm(biases[-1] if sizes is None else biases[-1] * sizes, weights[-1], last)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        counts = ctx.counts
-        depth = len(counts)
-        inputs, hidden, weights = ctx.saved_tensors[:depth], ctx.saved_tensors[depth], ctx.saved_tensors[depth + 1 :]
-        by_weights = [torch.bmm(gradient, hidden.mT)]
-        by_biases = [gradient.sum(-1, keepdim=True)]
-        by_hidden = torch.bmm(weights[-1].mT, gradient)
-        gradient = by_hidden[: counts[depth - 2]]
-        for i in reversed(range(1, depth - 1)):
-            there, fewer = slice(counts[i]), counts[i] < len(weights[i])
-            _through_relu(gradient, inputs[i + 1])
-            by_weight = torch.zeros_like(weights[i]) if fewer else torch.empty_like(weights[i])
-            torch.bmm(gradient, inputs[i][there].mT, out=by_weight[there])
-            by_bias = gradient.new_zeros(len(weights[i]), weights[i].shape[1], 1)
-            torch.sum(gradient, -1, keepdim=True, out=by_bias[there])
-            by_weights.append(by_weight)
-            by_biases.append(by_bias)
-            gradient = torch.bmm(weights[i][there].mT, gradient)
-            if counts[i - 1] > counts[i]:
-                gradient = torch.cat((gradient, by_hidden[counts[i] : counts[i - 1]]))
-        _through_relu(gradient, inputs[1])
-        by_weights.append(torch.bmm(gradient, inputs[0].mT))
-        by_biases.append(gradient.sum(-1, keepdim=True))
+        saved = ctx.saved_tensors
+        depth = len(saved) // 2 - 1
+        inputs, last, weights, sizes = saved[:depth], saved[depth], saved[depth + 1 : -1], saved[-1]
+        by_weights = [torch.bmm(gradient, last.mT)]
+        by_biases = [gradient.sum(-1, keepdim=True) if sizes is None else torch.bmm(gradient, sizes.mT)]
+        by_last = torch.bmm(weights[-1].mT, gradient)
+        for i in reversed(range(depth - 1)):
+            output, done = inputs[i + 1], _done_after(weights, i)
+            through = torch.empty_like(output)
+            if done.start > 0:
+                ahead = _first(through, done.start)
+                torch.bmm(weights[i + 1].mT, gradient, out=ahead)
+                _through_relu(ahead, _first(output, done.start), ahead)
+            if done.start < done.stop:
+                shape = output.shape[-1:] if ctx.shape is None else ctx.shape
+                parts = by_last[done] if ctx.shape is None else by_last[done, :, None]
+                _through_relu(parts, output[done].unflatten(-1, shape), through[done].unflatten(-1, shape))
+            gradient = through
+            by_weights.append(torch.bmm(gradient, _first(inputs[i], len(gradient)).mT))
+            by_biases.append(gradient.sum(-1, keepdim=True))
         by_input = torch.bmm(weights[0].mT, gradient) if ctx.needs_input_grad[0] else None
         return (by_input, None, *reversed(by_weights), *reversed(by_biases))
 
 
-def _through_relu(gradient: Tensor, output: Tensor) -> None:
-    torch.ops.aten.threshold_backward.grad_input(gradient, output, 0, grad_input=gradient)
+def _first(x: Tensor, count: int) -> Tensor:
+    return x if len(x) == count else x[:count]
+
+
+def _done_after(weights: Sequence[Tensor], layer: int) -> slice:
+    """The models whose last hidden layer this is: those that the next hidden layer is too short for."""
+    return slice(len(weights[layer + 1]) if layer + 2 < len(weights) else 0, len(weights[layer]))
+
+
+def _through_relu(gradient: Tensor, output: Tensor, result: Tensor) -> None:
+    """The gradient where the output is above 0; where a mask has made it 0, there is none either."""
+    torch.ops.aten.threshold_backward.grad_input(gradient.expand_as(output), output, 0, grad_input=result)
 
 
 class OperationStack(nn.Module):

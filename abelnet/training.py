@@ -1,7 +1,7 @@
 r"""The one training loop: for a single module, and for many models that are trained side by side as one.
 
-Many models at once are one module whose parameters all have a leading dimension :math:`M` and whose loss is a tensor
-:math:`(M)`, one number a model. Their losses are added, and since no model's loss depends on another's parameters, each
+Many models at once are one module whose parameters all have a leading dimension :math:`M`, or less if only the first
+models have them, and whose loss is a tensor :math:`(M)`, one number a model. Their losses are added, and since no model's loss depends on another's parameters, each
 is trained as if it were alone: a model that diverges takes none of the others with it.
 """
 
@@ -191,7 +191,7 @@ class _Run:
                 raise AbelnetError(f"data: expected tensors of shape {expected} with S > 0, got {sorted(sizes)}")
         if self.many:
             for name, p in self.parameters.items():
-                if p.ndim == 0 or len(p) != len(self.seeds):
+                if p.ndim == 0 or len(p) > len(self.seeds):
                     raise AbelnetError(f"model: expected {len(self.seeds)} models, got {name} of {tuple(p.shape)}")
 
     @property
@@ -252,12 +252,14 @@ class _Run:
                 p.grad = None
         self.optimiser.step()
 
-    def _clip(self, norm: float) -> None:
-        gradients = [p.grad for p in self.parameters.values() if p.grad is not None]
-        rows = [g.reshape(len(self.seeds), -1) for g in gradients]
-        scale = (norm / torch.cat(rows, 1).norm(dim=1, keepdim=True)).clamp(max=1)
+    def _clip(self, limit: float) -> None:
+        rows = [p.grad.reshape(len(p) if self.many else 1, -1) for p in self.parameters.values() if p.grad is not None]
+        squares = rows[0].new_zeros(len(self.seeds), 1)
         for row in rows:
-            row.mul_(scale)
+            squares[: len(row)] += row.square().sum(1, keepdim=True)
+        scale = (limit / squares.sqrt()).clamp(max=1)
+        for row in rows:
+            row.mul_(scale[: len(row)])
 
     @torch.no_grad()
     def _validate(self, data: Data) -> None:
@@ -268,7 +270,7 @@ class _Run:
         self.stale = torch.where(better, 0, self.stale + 1)
         if self.settings.patience is not None:
             for name, p in self.parameters.items():
-                mask = better.reshape(better.shape + (1,) * (p.ndim - better.ndim))
+                mask = better[: len(p)].reshape(-1, *[1] * (p.ndim - 1)) if self.many else better
                 self.best_parameters[name] = torch.where(mask, p.detach(), self.best_parameters[name])
 
     @torch.no_grad()

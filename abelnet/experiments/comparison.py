@@ -10,7 +10,6 @@ from __future__ import annotations
 
 __all__ = ["MODELS", "Experiment", "ModelKind", "run"]
 
-import bisect
 import json
 import multiprocessing
 import os
@@ -78,8 +77,8 @@ def _semigroup(parameters: Parameters, seed: int) -> nn.Module:
 
 
 def _width_class(parameters: Parameters) -> int:
-    """Models of similar width share a stack, lest the narrow ones be padded to several times their size."""
-    return bisect.bisect_left((12, 22), max(parameters["middle"], parameters["hidden"]))
+    """Narrow models have a stack of their own, lest they be padded to several times their size."""
+    return int(parameters["hidden"] > 16)
 
 
 _LINES = {"groups": Integer(2, 32), "units": Integer(2, 32)}
