@@ -83,6 +83,7 @@ def synthetic_command(
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of each training.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, max=2**62, help="Fixes everything.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")] = os.cpu_count() or 1,
+    prune: Annotated[bool, typer.Option("--prune", help="Give up the worse half of each search early.")] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="4 trials, 2 seeds and 30 epochs: a look in a minute.")
     ] = False,
@@ -98,15 +99,18 @@ def synthetic_command(
         seeds=seeds,
         epochs=epochs,
         seed=seed,
+        prune=prune,
     )
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("units", total=len(experiment.operations) * len(experiment.models))
+        task = progress.add_task("training", total=1.0)
 
         def on_unit(operation: str, name: str) -> None:
-            progress.advance(task)
             console.print(f"done: {name} on {synthetic.OPERATIONS[operation].formula}", highlight=False)
 
-        results = comparison.run(experiment, out, jobs=jobs, on_unit=on_unit)
+        def on_progress(part: float) -> None:
+            progress.update(task, completed=part)
+
+        results = comparison.run(experiment, out, jobs=jobs, on_unit=on_unit, on_progress=on_progress)
     heading, rows = report.synthetic_table(results)
     table = Table(title="RMSE, median (range) over seeds, beside the paper's", box=box.SIMPLE, padding=(0, 1, 0, 0))
     for text in heading:

@@ -59,6 +59,11 @@ class DeepSetsStack(nn.Module):
         result: Tensor = self.outer(self.inner(columns, there))
         return result[:, 0]
 
+    def select(self, mask: Tensor) -> None:
+        """Keeps the models of a boolean mask :math:`(M)` alone."""
+        for p in self.parameters():
+            p.data = p.data[mask[: len(p)]]
+
     @torch.no_grad()
     def unstack(self, models: Sequence[DeepSets]) -> None:
         """Copies each model of the stack back into the one that it was made of."""
@@ -128,10 +133,10 @@ class _Layers(torch.autograd.Function):
             if there is None:
                 last[done] = output
             else:
-                output = output.unflatten(-1, there.shape[1:])
+                output = output.view(*output.shape[:2], *there.shape[1:])
                 torch.sum(output.mul_(there[done, None]), 2, out=last[done])
         sizes = None if there is None else there.sum(1, keepdim=True)
-        ctx.shape = None if there is None else there.shape[1:]
+        ctx.shape = (1, columns) if there is None else there.shape[1:]
         ctx.save_for_backward(*inputs, last, *weights, sizes)
         return torch.baddbmm(biases[-1] if sizes is None else biases[-1] * sizes, weights[-1], last)
 
@@ -152,9 +157,10 @@ class _Layers(torch.autograd.Function):
                 torch.bmm(weights[i + 1].mT, gradient, out=ahead)
                 _through_relu(ahead, _first(output, done.start), ahead)
             if done.start < done.stop:
-                shape = output.shape[-1:] if ctx.shape is None else ctx.shape
-                parts = by_last[done] if ctx.shape is None else by_last[done, :, None]
-                _through_relu(parts, output[done].unflatten(-1, shape), through[done].unflatten(-1, shape))
+                shape = (done.stop - done.start, output.shape[1], *ctx.shape)
+                _through_relu(
+                    by_last[done].view(*shape[:2], 1, -1), output[done].view(shape), through[done].view(shape)
+                )
             gradient = through
             by_weights.append(torch.bmm(gradient, _first(inputs[i], len(gradient)).mT))
             by_biases.append(gradient.sum(-1, keepdim=True))
@@ -228,6 +234,12 @@ class OperationStack(nn.Module):
         folded = self.law.lower(self.law.gather(self.law.lift(u)), u.dtype)
         result: Tensor = self.bijection.inverse(folded)
         return result.t()
+
+    def select(self, mask: Tensor) -> None:
+        """Keeps the models of a boolean mask :math:`(M)` alone."""
+        for p in self.parameters():
+            p.data = p.data[mask]
+        self.bijection.dim = len(self.bijection.bias)
 
     @torch.no_grad()
     def unstack(self, operations: Sequence[Operation]) -> None:

@@ -1,8 +1,9 @@
 r"""The one training loop: for a single module, and for many models that are trained side by side as one.
 
 Many models at once are one module whose parameters all have a leading dimension :math:`M`, or less if only the first
-models have them, and whose loss is a tensor :math:`(M)`, one number a model. Their losses are added, and since no model's loss depends on another's parameters, each
-is trained as if it were alone: a model that diverges takes none of the others with it.
+models have them, and whose loss is a tensor :math:`(M)`, one number a model. Their losses are added, and since no
+model's loss depends on another's parameters, each is trained as if it were alone: a model that diverges takes none of
+the others with it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ __all__ = ["Settings", "TrainingResult", "train"]
 
 import json
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,9 +25,11 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from abelnet.errors import AbelnetError
+from abelnet.files import replacing
 
 Data = tuple[Tensor, ...]
 Loss = Callable[[nn.Module, Data], Tensor]
+Prune = Callable[[int, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -74,11 +76,14 @@ class TrainingResult:
         loss: Mean training loss of the last epoch, with shape :math:`()` or :math:`(M)`.
         validation: Last validation loss, or the best one with ``patience``; None without validation data.
         epochs: Number of epochs trained.
+        pruned: For many models, those that were given up, with the number of epochs that each was trained for; their
+            ``loss`` and ``validation`` are of that moment.
     """
 
     loss: Tensor
     validation: Tensor | None
     epochs: int
+    pruned: dict[int, int]
 
 
 def train(
@@ -92,6 +97,7 @@ def train(
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 100,
     history: str | Path | None = None,
+    prune: Prune | None = None,
     on_epoch: Callable[[int, Tensor, Tensor | None], None] | None = None,
     progress: str | None = None,
 ) -> TrainingResult:
@@ -108,6 +114,9 @@ def train(
             as if it had never stopped.
         checkpoint_every: Epochs from one checkpoint to the next.
         history: A file to write one line of JSON an epoch to.
+        prune: For many models, called after each validation with the number of the epoch and the validation losses;
+            gives a mask of the models to go on with. The module needs a method ``select`` that keeps these alone, as
+            the stacks have it.
         on_epoch: Called after each epoch with its number from 1, its losses and the validation losses if there are any.
         progress: What a progress bar says; it is shown on a terminal only.
 
@@ -129,13 +138,17 @@ def train(
         while not run.finished:
             run.one_epoch()
             lines.write(run)
+            if prune is not None and run.validation is not None and run.epoch % run.settings.validate_every == 0:
+                run.keep(prune(run.epoch, run.validation))
             if checkpoint is not None and (run.epoch % checkpoint_every == 0 or run.finished):
                 run.save(checkpoint)
             if on_epoch is not None:
                 on_epoch(run.epoch, run.loss, run.validation)
             advance(run.loss)
     run.finish()
-    return TrainingResult(run.loss, run.best if run.settings.patience else run.validation, run.epoch)
+    last = run.best if run.settings.patience else run.validation
+    validated = None if last is None else run.over_all(last, 1)
+    return TrainingResult(run.over_all(run.loss, 0), validated, run.epoch, run.pruned)
 
 
 class _Run:
@@ -159,6 +172,7 @@ class _Run:
         )
         self.many = not isinstance(seed, int)
         self.seeds: list[int] = [seed] if isinstance(seed, int) else list(seed)
+        self.all_seeds = self.seeds
         self.parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
         self._check()
         if settings.patience is not None and validation is None:
@@ -179,6 +193,9 @@ class _Run:
         self.best = torch.full(shape, math.inf, dtype=like.dtype)
         self.best_parameters = {name: p.detach().clone() for name, p in self.parameters.items()}
         self.stale = torch.zeros(shape, dtype=torch.long)
+        self.kept = list(range(len(self.seeds)))
+        self.pruned: dict[int, int] = {}
+        self.given_up = torch.full((2, *shape), math.nan, dtype=like.dtype)  # loss and validation of those not kept
 
     def _check(self) -> None:
         if not self.parameters:
@@ -252,8 +269,51 @@ class _Run:
                 p.grad = None
         self.optimiser.step()
 
+    @torch.no_grad()
+    def keep(self, mask: Tensor) -> None:
+        """Goes on with these models alone."""
+        if not self.many or mask.dtype != torch.bool or mask.shape != self.loss.shape or not bool(mask.any()):
+            raise AbelnetError("prune: expected many models, and a boolean mask of them that leaves at least one")
+        if bool(mask.all()):
+            return
+        self.pruned |= {i: self.epoch for i, kept in zip(self.kept, mask.tolist(), strict=True) if not kept}
+        self.given_up[0, self.kept] = self.loss
+        if self.validation is not None:
+            self.given_up[1, self.kept] = self.best if self.settings.patience else self.validation
+        rows = mask.nonzero()[:, 0].tolist()
+        self.kept, self.seeds = ([values[i] for i in rows] for values in (self.kept, self.seeds))
+        self.data = tuple(x[mask] for x in self.data)
+        self.validation_data = None if self.validation_data is None else tuple(x[mask] for x in self.validation_data)
+        self.loss, self.best, self.stale = self.loss[mask], self.best[mask], self.stale[mask]
+        self.validation = None if self.validation is None else self.validation[mask]
+
+        def of(x: Tensor) -> Tensor:
+            return x[mask[: len(x)]]  # a parameter may belong to the first models alone
+
+        self.best_parameters = {name: of(p) for name, p in self.best_parameters.items()}
+        states = []
+        for flat, members in self.flat:
+            state = self.optimiser.state.pop(flat, {})
+            for key in state.keys() - {"step"}:
+                parts = zip(_split(state[key], members), members, strict=True)
+                state[key] = torch.cat([of(part.view_as(p)).reshape(-1) for part, p in parts])
+            states.append(state)
+        self.model.select(mask)  # type: ignore[operator]
+        self.flat = _flatten(list(self.parameters.values()))
+        self.optimiser.param_groups[0]["params"] = [flat for flat, _ in self.flat]
+        self.optimiser.state.update({flat: state for (flat, _), state in zip(self.flat, states, strict=True)})
+
+    def over_all(self, values: Tensor, row: int) -> Tensor:
+        """Values of the models that were kept among those of the models that were not."""
+        if not self.many:
+            return values
+        result = self.given_up[row].clone()
+        result[self.kept] = values
+        return result
+
     def _clip(self, limit: float) -> None:
-        rows = [p.grad.reshape(len(p) if self.many else 1, -1) for p in self.parameters.values() if p.grad is not None]
+        gradients = [p.grad for p in self.parameters.values() if p.grad is not None and p.grad.numel() > 0]
+        rows = [gradient.reshape(len(gradient) if self.many else 1, -1) for gradient in gradients]
         squares = rows[0].new_zeros(len(self.seeds), 1)
         for row in rows:
             squares[: len(row)] += row.square().sum(1, keepdim=True)
@@ -280,7 +340,8 @@ class _Run:
             p.data = self.best_parameters[name] if self.settings.patience is not None else p.detach().clone()
 
     def save(self, path: Path) -> None:
-        tensors = {"loss": self.loss, "best": self.best, "stale": self.stale}
+        tensors = {"loss": self.loss, "best": self.best, "stale": self.stale, "given_up": self.given_up}
+        tensors["pruned"] = torch.tensor(list(self.pruned.items()), dtype=torch.long).reshape(-1, 2)
         if self.validation is not None:
             tensors["validation"] = self.validation
         for name, p in self.parameters.items():
@@ -289,12 +350,8 @@ class _Run:
                 tensors[f"best.{name}"] = self.best_parameters[name]
         for i, (flat, _) in enumerate(self.flat):
             tensors |= {f"adam.{key}.{i}": value for key, value in self.optimiser.state[flat].items()}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-        save_file({name: x.contiguous() for name, x in tensors.items()}, temporary, {"abelnet": self._signature()})
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        with replacing(path) as temporary:
+            save_file({name: x.contiguous() for name, x in tensors.items()}, temporary, {"abelnet": self._signature()})
 
     @torch.no_grad()
     def load(self, path: Path) -> None:
@@ -306,7 +363,11 @@ class _Run:
             if found != wanted:
                 raise AbelnetError(f"checkpoint: expected one of the same settings and seeds at {path}")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if len(tensors["pruned"]) > 0:
+            self.keep(torch.ones(len(self.seeds), dtype=torch.bool).index_fill(0, tensors["pruned"][:, 0], False))
+            self.pruned = dict(tensors["pruned"].tolist())
         self.loss, self.best, self.stale = tensors["loss"], tensors["best"], tensors["stale"]
+        self.given_up = tensors["given_up"]
         self.validation = tensors.get("validation")
         for name, p in self.parameters.items():
             p.copy_(tensors[f"parameter.{name}"])
@@ -316,7 +377,7 @@ class _Run:
             self.optimiser.state[flat] = {key: tensors[f"adam.{key}.{i}"] for key in ("step", "exp_avg", "exp_avg_sq")}
 
     def _signature(self) -> str:
-        return json.dumps({"epoch": self.epoch, "seeds": self.seeds, "settings": asdict(self.settings)})
+        return json.dumps({"epoch": self.epoch, "seeds": self.all_seeds, "settings": asdict(self.settings)})
 
 
 @dataclass
@@ -335,9 +396,9 @@ class _History:
 
     def write(self, run: _Run) -> None:
         if self.path is not None:
-            row: dict[str, Any] = {"epoch": run.epoch, "loss": run.loss.tolist()}
+            row: dict[str, Any] = {"epoch": run.epoch, "loss": run.over_all(run.loss, 0).tolist()}
             if run.validation is not None:
-                row["validation"] = run.validation.tolist()
+                row["validation"] = run.over_all(run.validation, 1).tolist()
             with Path(self.path).open("a") as file:
                 file.write(json.dumps(row) + "\n")
 
@@ -379,10 +440,14 @@ def _flatten(parameters: Sequence[nn.Parameter]) -> list[tuple[nn.Parameter, lis
     result = []
     for members in kinds.values():
         flat = nn.Parameter(torch.cat([p.detach().reshape(-1) for p in members]))
-        for p, part in zip(members, torch.split(flat.detach(), [p.numel() for p in members]), strict=True):
+        for p, part in zip(members, _split(flat.detach(), members), strict=True):
             p.data = part.view_as(p)
         result.append((flat, members))
     return result
+
+
+def _split(flat: Tensor, members: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    return torch.split(flat, [p.numel() for p in members])
 
 
 def _mix(seed: int, epoch: int) -> int:

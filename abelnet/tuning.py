@@ -12,11 +12,10 @@ trials, whether or not it was killed on the way.
 
 from __future__ import annotations
 
-__all__ = ["Candidate", "Integer", "Real", "Search", "Trial"]
+__all__ = ["Candidate", "Integer", "Pruned", "Real", "Search", "Trial"]
 
 import fcntl
 import json
-import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from abelnet.errors import AbelnetError
+from abelnet.files import write_text
 
 if TYPE_CHECKING:
     import optuna
@@ -61,14 +61,23 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial that is done; the value is None where it was not finite."""
+    """A trial that is done; the value is None where it was not finite, or the trial was pruned after some steps."""
 
     number: int
     parameters: dict[str, Any]
     value: float | None
+    pruned_after: int | None = None
 
 
-Evaluate = Callable[[Sequence[Candidate], Path], Sequence[float]]
+@dataclass(frozen=True)
+class Pruned:
+    """What an evaluation says of a trial that it gave up: the value that it had then, and after how many steps."""
+
+    value: float
+    steps: int
+
+
+Evaluate = Callable[[Sequence[Candidate], Path], Sequence[float | Pruned]]
 
 
 class Search:
@@ -108,8 +117,9 @@ class Search:
         """Evaluates trials until all are done, and returns the best.
 
         Arguments:
-            evaluate: Gives the value of each candidate. It gets a folder to keep checkpoints in, the same one when a
-                claim is taken up again.
+            evaluate: Gives the value of each candidate, or :class:`Pruned` for those that it gave up; the sampler
+                learns from both, but only the former can be best. It gets a folder to keep checkpoints in, the same
+                one when a claim is taken up again.
             on_trials: Called with the number of trials done whenever it changes.
         """
         with self._alive():
@@ -135,7 +145,12 @@ class Search:
     def finished(self) -> list[Trial]:
         """All trials that are done, in order."""
         return [
-            Trial(trial.number, dict(trial.params), trial.value if trial.state.name == "COMPLETE" else None)
+            Trial(
+                trial.number,
+                dict(trial.params),
+                trial.value if trial.state.name == "COMPLETE" else None,
+                trial.last_step if trial.state.name == "PRUNED" else None,
+            )
             for trial in self._study.get_trials(deepcopy=False)
             if trial.state.is_finished()
         ]
@@ -181,7 +196,7 @@ class Search:
         for claim in self._unfinished():
             content = json.loads((claim / "claim.json").read_text())
             if content["owner"] != self._owner and _is_free(self.folder / f"{content['owner']}.alive"):
-                _write(claim / "claim.json", json.dumps(content | {"owner": self._owner}))
+                write_text(claim / "claim.json", json.dumps(content | {"owner": self._owner}))
                 return claim
         return None
 
@@ -199,7 +214,7 @@ class Search:
             return None
         claim = self.folder / f"{numbers[0]:06d}"
         claim.mkdir(exist_ok=True)
-        _write(claim / "claim.json", json.dumps({"owner": self._owner, "trials": numbers}))
+        write_text(claim / "claim.json", json.dumps({"owner": self._owner, "trials": numbers}))
         return claim
 
     def _suggest(self, number: int, trial: optuna.Trial) -> None:
@@ -219,16 +234,20 @@ class Search:
         trials = self._study.get_trials(deepcopy=False)
         return [Candidate(number, dict(trials[number].params)) for number in self._numbers(claim)]
 
-    def _tell(self, candidates: Sequence[Candidate], values: Sequence[float]) -> None:
-        failed = _import_optuna().trial.TrialState.FAIL
+    def _tell(self, candidates: Sequence[Candidate], values: Sequence[float | Pruned]) -> None:
+        api = _import_optuna().trial
         trials = self._study.get_trials(deepcopy=False)
         for candidate, value in zip(candidates, values, strict=True):
-            if trials[candidate.number].state.is_finished():
+            trial = trials[candidate.number]
+            if trial.state.is_finished():
                 continue
-            if abs(value) < float("inf"):
-                self._study.tell(candidate.number, value)
+            if not abs(value.value if isinstance(value, Pruned) else value) < float("inf"):
+                self._study.tell(candidate.number, state=api.TrialState.FAIL)
+            elif isinstance(value, Pruned):
+                api.Trial(self._study, trial._trial_id).report(value.value, value.steps)
+                self._study.tell(candidate.number, state=api.TrialState.PRUNED)
             else:
-                self._study.tell(candidate.number, state=failed)
+                self._study.tell(candidate.number, value)
 
 
 def _import_optuna() -> Any:
@@ -260,9 +279,3 @@ def _try_lock(file: IO[str]) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _write(path: Path, text: str) -> None:
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(text)
-    temporary.replace(path)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from abelnet import AbelianGroup, AbelianSemigroup, AbelnetError, Monotonic
 from abelnet.baselines import DeepSets
 from abelnet.stacking import DeepSetsStack, OperationStack
-from abelnet.training import Settings, train
+from abelnet.training import Settings, TrainingResult, train
 
 X = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
 Y = X @ torch.tensor([[1.0], [-2.0], [0.5]])
@@ -231,3 +231,50 @@ def test_bad_input() -> None:
         Settings(schedule="linear")  # type: ignore[arg-type]
     with pytest.raises(AbelnetError, match="models: expected the deeper ones first"):
         DeepSetsStack([DeepSets(1, 2), DeepSets(1, 3)])
+
+
+@pytest.mark.parametrize("kind", sorted(BUILD))
+def test_pruning_leaves_the_others_as_they_would_be(kind: str, tmp_path: Path) -> None:
+    build, stacked = BUILD[kind]
+    settings = Settings(epochs=6, batch_size=16, validate_every=2, clip_norm=1.0)
+    data = multisets(4)
+    whole = stacked([build(i) for i in range(4)])  # type: ignore[arg-type]
+    expected = train(whole, data, many_loss, settings=settings, seed=[1, 2, 3, 4], validation=data)
+
+    def prune(epoch: int, losses: Tensor) -> Tensor:
+        return torch.tensor([True, epoch != 2, True, True][: len(losses)]) if epoch == 2 else losses == losses.min()
+
+    def stop(epoch: int, losses: Tensor, _: Tensor | None) -> None:
+        if epoch == 3:
+            raise Killed
+
+    def run(on_epoch: object = None, checkpoint: Path | None = None) -> tuple[nn.Module, TrainingResult]:
+        stack = stacked([build(i) for i in range(4)])  # type: ignore[arg-type]
+        return stack, train(
+            stack,
+            data,
+            many_loss,
+            settings=settings,
+            seed=[1, 2, 3, 4],
+            validation=data,
+            prune=prune,
+            checkpoint=checkpoint,
+            checkpoint_every=1,
+            on_epoch=on_epoch,  # type: ignore[arg-type]
+        )
+
+    stack, result = run()
+    assert result.pruned[1] == 2
+    assert sorted(result.pruned.values()) == [2, 4, 4]
+    (kept,) = set(range(4)) - set(result.pruned)
+    assert result.loss[kept] == pytest.approx(expected.loss[kept].item(), rel=1e-5)
+    for p, q in zip(stack.parameters(), whole.parameters(), strict=True):
+        if kept < len(q):
+            torch.testing.assert_close(p[0], q[kept])
+    with pytest.raises(Killed):
+        run(stop, tmp_path / "checkpoint")
+    again, resumed = run(None, tmp_path / "checkpoint")
+    assert resumed.pruned == result.pruned
+    assert torch.equal(resumed.loss, result.loss)
+    for p, q in zip(again.parameters(), stack.parameters(), strict=True):
+        assert torch.equal(p, q)

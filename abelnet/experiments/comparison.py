@@ -18,7 +18,7 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,10 +31,11 @@ from abelnet.baselines import DeepSets
 from abelnet.bijections import Monotonic
 from abelnet.errors import AbelnetError
 from abelnet.experiments.synthetic import OPERATIONS, MultisetData, draw, make_dataset
+from abelnet.files import write_text
 from abelnet.operation import AbelianGroup, AbelianSemigroup
 from abelnet.stacking import DeepSetsStack, OperationStack
 from abelnet.training import Settings, train
-from abelnet.tuning import Candidate, Integer, Search
+from abelnet.tuning import Candidate, Integer, Pruned, Search
 
 Parameters = dict[str, int]
 
@@ -54,7 +55,7 @@ class ModelKind:
     title: str
     space: dict[str, Integer]
     build: Callable[[Parameters, int], nn.Module]
-    stack: Callable[[Sequence[Any]], nn.Module]
+    stack: Callable[[Sequence[Any]], DeepSetsStack | OperationStack]
     group: Callable[[Parameters], int]
 
 
@@ -104,6 +105,8 @@ class Experiment:
         seeds: Number of fresh seeds.
         epochs: Epochs of each training.
         seed: Fixes everything.
+        prune: Whether a search gives up the worse half of the models it trains together after a quarter, and again
+            after half of the epochs. The paper does not.
     """
 
     operations: tuple[str, ...] = tuple(OPERATIONS)
@@ -113,6 +116,7 @@ class Experiment:
     seeds: int = 5
     epochs: int = 1000
     seed: int = 0
+    prune: bool = False
 
     def __post_init__(self) -> None:
         for name, wanted, known in (("op", self.operations, OPERATIONS), ("model", self.models, MODELS)):
@@ -129,6 +133,7 @@ def run(
     *,
     jobs: int = 1,
     on_unit: Callable[[str, str], None] | None = None,
+    on_progress: Callable[[float], None] | None = None,
 ) -> dict[str, Any]:
     """Runs all units of an experiment that are not done yet, and writes ``results.json``.
 
@@ -137,6 +142,7 @@ def run(
         folder: Where everything is kept; with the same folder and experiment a stopped run goes on.
         jobs: Number of processes.
         on_unit: Called with the operation and the model of each unit that is done.
+        on_progress: Called now and then with the part of the work that is done, from 0 to 1.
 
     Returns:
         The content of ``results.json``.
@@ -148,12 +154,23 @@ def run(
     units = [(operation, model) for operation in experiment.operations for model in experiment.models]
     # Spawned, not forked: a fork of a process that has used threads may hang.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, context, _end_with_parent, (os.getpid(),)) as pool:
+    news = context.SimpleQueue()
+    done = dict.fromkeys(units, 0.0)
+    with ProcessPoolExecutor(jobs, context, _start_worker, (os.getpid(), news)) as pool:
         waiting = {pool.submit(_run_unit, experiment, folder, *unit): unit for unit in units}
-        for future in as_completed(waiting):
-            future.result()
-            if on_unit is not None:
-                on_unit(*waiting[future])
+        left = set(waiting)
+        while left:
+            finished, left = wait(left, timeout=0.5, return_when=FIRST_COMPLETED)
+            while not news.empty():
+                unit, part = news.get()
+                done[unit] += part
+            for future in finished:
+                future.result()
+                done[waiting[future]] = 1.0
+                if on_unit is not None:
+                    on_unit(*waiting[future])
+            if on_progress is not None:
+                on_progress(sum(done.values()) / len(done))
     rows = [json.loads(_part(folder, *unit).read_text()) for unit in units]
     results = {
         "experiment": asdict(experiment),
@@ -174,11 +191,23 @@ def _run_unit(experiment: Experiment, folder: Path, operation: str, model: str) 
         return
     start = time.perf_counter()
     kind = MODELS[model]
-    settings = Settings(epochs=experiment.epochs, validate_every=experiment.epochs)
+    # Twice a quarter of the epochs is not past half of them, so that the last validation comes at the end.
+    rung = max(1, experiment.epochs // 4) if experiment.prune else experiment.epochs
+    settings = Settings(epochs=experiment.epochs, validate_every=rung)
     data = make_dataset(operation, experiment.seed, dtype=torch.float32)
 
-    def evaluate(candidates: Sequence[Candidate], claim: Path) -> list[float]:
-        values: dict[int, float] = {}
+    def on_epoch(epoch: int, losses: Tensor, _: Tensor | None) -> None:
+        if epoch % 20 == 0:
+            models = experiment.trials + experiment.seeds
+            _news.put(((operation, model), 20 * len(losses) / (experiment.epochs * models)))
+
+    def better_half(epoch: int, losses: Tensor) -> Tensor:
+        if epoch > 2 * rung:
+            return torch.ones_like(losses, dtype=torch.bool)
+        return losses.nan_to_num(float("inf")).argsort(stable=True).argsort() < -(-len(losses) // 2)
+
+    def evaluate(candidates: Sequence[Candidate], claim: Path) -> list[float | Pruned]:
+        values: dict[int, float | Pruned] = {}
         for key in sorted({kind.group(candidate.parameters) for candidate in candidates}):
             members = [candidate for candidate in candidates if kind.group(candidate.parameters) == key]
             members.sort(key=lambda member: -member.parameters.get("layers", 0))
@@ -186,14 +215,17 @@ def _run_unit(experiment: Experiment, folder: Path, operation: str, model: str) 
             result = train(
                 kind.stack(models),
                 _repeat(data.train, len(models)),
-                _squared_error,
+                squared_error,
                 settings=settings,
                 seed=[experiment.seed + member.number for member in members],
                 validation=_repeat(data.validation, len(models)),
                 checkpoint=claim / f"group-{key}.safetensors",
+                prune=better_half if experiment.prune else None,
+                on_epoch=on_epoch,
             )
             assert result.validation is not None
-            values |= {member.number: value for member, value in zip(members, result.validation.tolist(), strict=True)}
+            for i, (member, value) in enumerate(zip(members, result.validation.tolist(), strict=True)):
+                values[member.number] = Pruned(value, result.pruned[i]) if i in result.pruned else value
         return [values[candidate.number] for candidate in candidates]
 
     search = Search(
@@ -205,7 +237,7 @@ def _run_unit(experiment: Experiment, folder: Path, operation: str, model: str) 
         seed=experiment.seed,
     )
     best = search.run(evaluate)
-    final = _train_fresh_seeds(experiment, kind, operation, best.parameters, part.with_suffix(".safetensors"))
+    final = _train_fresh_seeds(experiment, kind, operation, best.parameters, part.with_suffix(".safetensors"), on_epoch)
     content = {
         "operation": operation,
         "model": model,
@@ -220,7 +252,12 @@ def _run_unit(experiment: Experiment, folder: Path, operation: str, model: str) 
 
 
 def _train_fresh_seeds(
-    experiment: Experiment, kind: ModelKind, operation: str, parameters: Parameters, checkpoint: Path
+    experiment: Experiment,
+    kind: ModelKind,
+    operation: str,
+    parameters: Parameters,
+    checkpoint: Path,
+    on_epoch: Callable[[int, Tensor, Tensor | None], None],
 ) -> dict[str, Any]:
     seeds = [experiment.seed + 1000 + i for i in range(experiment.seeds)]
     models = [kind.build(parameters, seed) for seed in seeds]
@@ -228,22 +265,23 @@ def _train_fresh_seeds(
     stack = kind.stack(models)
     train(
         stack,
-        _stack([data.train for data in datasets]),
-        _squared_error,
+        stack_data([data.train for data in datasets]),
+        squared_error,
         settings=Settings(epochs=experiment.epochs),
         seed=seeds,
         checkpoint=checkpoint,
+        on_epoch=on_epoch,
     )
-    stack.unstack(models)  # type: ignore[operator]
+    stack.unstack(models)  # type: ignore[arg-type]
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     by_size = {}
     for size in SIZES:
         fresh = [draw(OPERATIONS[operation], 100, (size,), generator, torch.float32) for generator in generators]
-        by_size[size] = _rmse(stack, fresh)
+        by_size[size] = rmse_of_stack(stack, fresh)
     return {
         "seeds": seeds,
-        "small": _rmse(stack, [data.small for data in datasets]),
-        "large": _rmse(stack, [data.large for data in datasets]),
+        "small": rmse_of_stack(stack, [data.small for data in datasets]),
+        "large": rmse_of_stack(stack, [data.large for data in datasets]),
         "by_size": by_size,
         "curve": _curve(models[0]),
     }
@@ -258,24 +296,27 @@ def _curve(model: nn.Module) -> list[float] | None:
     return values
 
 
-def _squared_error(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
+def squared_error(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
+    """The mean squared error of each model of a stack, with shape :math:`(M)`."""
     values, mask, target = batch
     result: Tensor = (model(values, mask) - target).square().mean(-1)
     return result
 
 
-def _rmse(stack: nn.Module, data: Sequence[MultisetData]) -> list[float | None]:
+def rmse_of_stack(stack: nn.Module, data: Sequence[MultisetData]) -> list[float | None]:
+    """The error of each model on data of its own; None where it is not finite."""
     with torch.no_grad():
-        errors = _squared_error(stack, _stack(data)).sqrt().tolist()
+        errors = squared_error(stack, stack_data(data)).sqrt().tolist()
     return [error if error < float("inf") else None for error in errors]
 
 
-def _stack(data: Sequence[MultisetData]) -> MultisetData:
+def stack_data(data: Sequence[MultisetData]) -> MultisetData:
+    """Data of many models side by side."""
     return MultisetData(*(torch.stack(parts) for parts in zip(*data, strict=True)))
 
 
 def _repeat(data: MultisetData, times: int) -> MultisetData:
-    return _stack([data] * times)
+    return stack_data([data] * times)
 
 
 def median(values: Sequence[float | None]) -> float:
@@ -297,14 +338,16 @@ def _check_same(experiment: Experiment, folder: Path) -> None:
 
 
 def _write_json(path: Path, content: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(content, indent=1) + "\n")
-    temporary.replace(path)
+    write_text(path, json.dumps(content, indent=1) + "\n")
 
 
-def _end_with_parent(parent: int) -> None:
-    """Ends a worker when its parent is gone, however it went."""
+_news: Any = None
+
+
+def _start_worker(parent: int, news: Any) -> None:
+    """Keeps the way to the parent, and ends the worker when the parent is gone, however it went."""
+    global _news
+    _news = news
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -19,7 +19,21 @@ from abelnet import AbelnetError, cli
 from abelnet.experiments import report
 from abelnet.experiments.comparison import Experiment, run
 
-OPTIONS = ["--op", "sum", "--op", "product", "--trials", "4", "--seeds", "2", "--epochs", "20", "--jobs", "2"]
+OPTIONS = [
+    "--op",
+    "sum",
+    "--op",
+    "product",
+    "--trials",
+    "8",
+    "--seeds",
+    "2",
+    "--epochs",
+    "40",
+    "--jobs",
+    "2",
+    "--prune",
+]
 
 
 def without_times(path: Path) -> dict[str, Any]:
@@ -34,9 +48,9 @@ def test_killed_at_random_moments_it_comes_to_the_same_results(tmp_path: Path) -
     command = [sys.executable, "-m", "abelnet", "synthetic", *OPTIONS]
     subprocess.run([*command, "--out", str(tmp_path / "whole")], check=True, capture_output=True)
     generator = random.Random(1)
-    for _ in range(2):
+    for _ in range(5):
         process = subprocess.Popen([*command, "--out", str(tmp_path / "killed")], stdout=subprocess.DEVNULL)
-        time.sleep(generator.uniform(4, 8))
+        time.sleep(generator.uniform(3, 6))
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     subprocess.run([*command, "--out", str(tmp_path / "killed")], check=True, capture_output=True)
@@ -50,7 +64,8 @@ def test_killed_at_random_moments_it_comes_to_the_same_results(tmp_path: Path) -
     assert "| x + y | 2–4 |" in (tmp_path / "whole" / "table.md").read_text()
     assert (tmp_path / "whole" / "error_by_size.png").stat().st_size > 10_000
     for row in whole["rows"]:
-        assert len(row["trials"]) == 4
+        assert len(row["trials"]) == 8
+        assert {trial["pruned_after"] for trial in row["trials"]} >= {None, 10}
         assert len(row["small"]) == len(row["large"]) == 2
 
 

@@ -1,0 +1,39 @@
+"""Files that are whole or not there, whenever a process is killed."""
+
+from __future__ import annotations
+
+__all__ = ["replacing", "write_text"]
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Gives the name of a file to write; once written, it takes the place of ``path`` in one step.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with replacing(Path(folder) / "a" / "b.txt") as temporary:
+        ...         _ = temporary.write_text("done")
+        ...     (Path(folder) / "a" / "b.txt").read_text()
+        'done'
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a text file in one step."""
+    with replacing(path) as temporary:
+        temporary.write_text(text)

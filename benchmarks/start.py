@@ -1,0 +1,49 @@
+"""Which start the min-max networks of the synthetic experiment should have, decided without its test sets.
+
+Data of seeds that the experiment does not use, trained on sizes 2–4, judged at sizes 5–8: neither the small nor the
+large test sizes. A start is better if the median error of its models is smaller.
+"""
+
+from __future__ import annotations
+
+import statistics
+from concurrent.futures import ProcessPoolExecutor
+
+import torch
+
+from abelnet import AbelianGroup, AbelianSemigroup, Monotonic
+from abelnet.experiments.comparison import rmse_of_stack, squared_error, stack_data
+from abelnet.experiments.synthetic import OPERATIONS, draw, make_dataset
+from abelnet.stacking import OperationStack
+from abelnet.training import Settings, train
+
+SEEDS = range(50_000, 50_010)
+
+
+def judge(job: tuple[str, str]) -> str:
+    name, law = job
+    torch.set_num_threads(1)
+    kind = AbelianGroup if law == "AGN" else AbelianSemigroup
+    cells = []
+    for identity in (False, True):
+        stack = OperationStack([kind(Monotonic(1, 16, 16, identity=identity, seed=seed)) for seed in SEEDS])
+        data = stack_data([make_dataset(name, seed, dtype=torch.float32).train for seed in SEEDS])
+        train(stack, data, squared_error, settings=Settings(), seed=list(SEEDS))
+        generators = [torch.Generator().manual_seed(seed + 1000) for seed in SEEDS]
+        held_out = [draw(OPERATIONS[name], 100, (5, 6, 7, 8), generator, torch.float32) for generator in generators]
+        errors = [float("inf") if error is None else error for error in rmse_of_stack(stack, held_out)]
+        cells.append(f"{statistics.median(errors):10.3g} ({min(errors):.2g} to {max(errors):.2g})")
+    return f"{OPERATIONS[name].formula:<18} {law}  " + "  ".join(f"{cell:<32}" for cell in cells)
+
+
+def main() -> None:
+    print(f"RMSE at sizes 5–8, median (range) over {len(SEEDS)} seeds; 16 groups of 16 lines, 1000 epochs")
+    print(f"{'':<23}  {'random lines':<32}  {'near the identity':<32}")
+    jobs = [(name, law) for name in OPERATIONS for law in ("AGN", "ASN")]
+    with ProcessPoolExecutor(2) as pool:
+        for line in pool.map(judge, jobs):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
