@@ -5,6 +5,7 @@ from abelnet.bijections import (
     Affine,
     Bijection,
     Chain,
+    Generator,
     Glow,
     GlowCoupling,
     Monotonic,
@@ -16,13 +17,14 @@ from abelnet.bijections import (
 from abelnet.errors import AbelnetError
 from abelnet.laws import Constant, Law, Maximum, Minimum, Polynomial, Product, Sum
 from abelnet.multisets import Multisets
-from abelnet.operation import AbelianGroup, AbelianSemigroup, Operation
+from abelnet.operation import AbelianGroup, AbelianNet, AbelianSemigroup, Operation
 from abelnet.theory import law_defects
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AbelianGroup",
+    "AbelianNet",
     "AbelianSemigroup",
     "AbelnetError",
     "Accumulator",
@@ -30,6 +32,7 @@ __all__ = [
     "Bijection",
     "Chain",
     "Constant",
+    "Generator",
     "Glow",
     "GlowCoupling",
     "Law",

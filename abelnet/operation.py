@@ -2,7 +2,7 @@ r"""Operations: a law carried over by a bijection, :math:`x \circ y = \varphi^{-
 
 from __future__ import annotations
 
-__all__ = ["AbelianGroup", "AbelianSemigroup", "Operation"]
+__all__ = ["AbelianGroup", "AbelianNet", "AbelianSemigroup", "Operation"]
 
 import math
 import numbers
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from abelnet.accumulator import Accumulator
 from abelnet.bijections import Bijection
 from abelnet.errors import AbelnetError, check_dtype, check_finite, check_values
-from abelnet.laws import Law, Product, Sum
+from abelnet.laws import Law, Polynomial, Product, Sum
 from abelnet.multisets import Multisets, MultisetValues
 
 
@@ -208,3 +208,28 @@ class AbelianSemigroup(Operation):
 
     def __init__(self, bijection: Bijection) -> None:
         super().__init__(bijection, Product())
+
+
+class AbelianNet(Operation):
+    r"""One network that becomes a group or a semigroup, as the examples say.
+
+    .. math:: x \circ y = \varphi^{-1}(\varphi(x) + \varphi(y) + \gamma \varphi(x) \varphi(y)), \quad e = \varphi^{-1}(0)
+
+    At :math:`\gamma = 0` it is a group, elsewhere a semigroup in which :math:`\varphi^{-1}(-1 / \gamma)` absorbs, and
+    it is smooth in :math:`\gamma` in between, so that training may pass from one to the other.
+
+    Arguments:
+        bijection: The map :math:`\varphi`.
+        gamma: Start of the coefficient :math:`\gamma`, a number or a tensor with shape :math:`(d)`.
+
+    Example:
+        >>> from abelnet import AbelianNet, Affine
+        >>> net = AbelianNet(Affine(1), gamma=0.5)
+        >>> net(torch.tensor([2.0]), torch.tensor([4.0])).item()
+        10.0
+        >>> net.is_group
+        False
+    """
+
+    def __init__(self, bijection: Bijection, gamma: float | Tensor = 0.0) -> None:
+        super().__init__(bijection, Polynomial(gamma, trainable="gamma"))

@@ -6,7 +6,7 @@ stay what they are.
 
 from __future__ import annotations
 
-__all__ = ["DeepSetsStack", "OperationStack"]
+__all__ = ["DeepSetsStack", "OperationStack", "fold_side_by_side"]
 
 import math
 from collections.abc import Iterator, Sequence
@@ -18,8 +18,9 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from abelnet.baselines import MLP, DeepSets
-from abelnet.bijections import Monotonic
+from abelnet.bijections import Bijection, Monotonic
 from abelnet.errors import AbelnetError
+from abelnet.laws import Law
 from abelnet.operation import Operation
 
 
@@ -225,15 +226,7 @@ class OperationStack(nn.Module):
 
     def forward(self, values: Tensor, mask: Tensor) -> Tensor:
         """Folds multisets of numbers :math:`(M, B, n)`, with a mask of the same shape, to :math:`(M, B)`."""
-        mask = mask.permute(1, 2, 0)
-        u = self.bijection(torch.where(mask, values.permute(1, 2, 0), 0))
-        identity = self.law.identity(len(values))
-        if identity is None:
-            raise AbelnetError(f"law: expected one with an identity for padding, got {self.law.name}")
-        u = torch.where(mask, u, identity.to(u))
-        folded = self.law.lower(self.law.gather(self.law.lift(u)), u.dtype)
-        result: Tensor = self.bijection.inverse(folded)
-        return result.t()
+        return fold_side_by_side(self.bijection, self.law, values, mask)
 
     def select(self, mask: Tensor) -> None:
         """Keeps the models of a boolean mask :math:`(M)` alone."""
@@ -251,3 +244,16 @@ class OperationStack(nn.Module):
             network.raw_sign.copy_(self.bijection.raw_sign[i : i + 1])
             network.log_weight.copy_(self.bijection.log_weight[i : i + 1, :k, :j])
             network.bias.copy_(self.bijection.bias[i : i + 1, :k, :j])
+
+
+def fold_side_by_side(bijection: Bijection, law: Law, values: Tensor, mask: Tensor) -> Tensor:
+    """Folds multisets :math:`(M, B, n)`, with a mask of the same shape, each of :math:`M` in a dimension of its own."""
+    mask = mask.permute(1, 2, 0)
+    u = bijection(torch.where(mask, values.permute(1, 2, 0), 0))
+    identity = law.identity(len(values))
+    if identity is None:
+        raise AbelnetError(f"law: expected one with an identity for padding, got {law.name}")
+    u = torch.where(mask, u, identity.to(u))
+    folded = law.lower(law.gather(law.lift(u)), u.dtype)
+    result: Tensor = bijection.inverse(folded)
+    return result.t()

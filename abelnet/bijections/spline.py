@@ -2,16 +2,18 @@ r"""Monotonic rational-quadratic splines that go on as straight lines beyond the
 
 from __future__ import annotations
 
-__all__ = ["RationalQuadraticSpline"]
+__all__ = ["RationalQuadraticSpline", "spline_through"]
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from abelnet.bijections.base import Elementwise
+from abelnet.bijections.base import Chain, Elementwise
+from abelnet.bijections.elementwise import Affine
 from abelnet.errors import AbelnetError, check_count, check_values
 
 
@@ -140,6 +142,45 @@ class RationalQuadraticSpline(Elementwise):
 
     def _divide(self, logits: Tensor) -> Tensor:
         return self.bound * (2 * F.pad(F.softmax(logits, -1), (1, 0)).cumsum(-1) - 1)
+
+
+@torch.no_grad()
+def spline_through(xs: np.ndarray[Any, Any], ys: np.ndarray[Any, Any]) -> Chain:
+    """A trainable curve through points, in float64: both axes brought to the spline's interval, then the spline.
+
+    Arguments:
+        xs: Places :math:`(K + 1)`, ascending.
+        ys: Values there, ascending.
+
+    Example:
+        >>> curve = spline_through(np.array([0.0, 1.0, 4.0, 9.0]), np.array([0.0, 1.0, 2.0, 3.0]))
+        >>> curve(torch.tensor([[4.0]], dtype=torch.float64)).item()
+        2.0
+    """
+    x, y = (torch.from_numpy(np.asarray(points, dtype=np.float64)) for points in (xs, ys))
+    if len(x) < 2 or x.shape != y.shape or not bool((x.diff() > 0).all() and (y.diff() > 0).all()):
+        raise AbelnetError(f"xs, ys: expected two or more ascending numbers in each, got shapes {xs.shape}, {ys.shape}")
+    half = [(points[-1] - points[0]) / 2 for points in (x, y)]
+    spline = RationalQuadraticSpline(1, len(x) - 1, 1.0, 1e-12, dtype=torch.float64)
+    limit = -math.log(spline.min_slope)
+    widths, heights = (points.diff() / size for points, size in zip((x, y), half, strict=True))
+    means = heights / widths
+    # The slope at a knot is the harmonic mean of those beside it, as long steps weigh more.
+    inner = (widths[:-1] + widths[1:]) / (widths[1:] / means[:-1] + widths[:-1] / means[1:])
+    slopes = torch.cat((means[:1], inner, means[-1:]))
+    for raw, wanted, reach in (
+        (spline.raw_widths, widths.log() - widths.log().mean(), limit / 2),
+        (spline.raw_heights, heights.log() - heights.log().mean(), limit / 2),
+        (spline.raw_slopes, slopes.log(), limit),
+    ):
+        wanted = wanted.clamp(-0.9 * reach, 0.9 * reach)
+        raw.copy_((wanted / (1 - wanted.abs() / reach))[None])
+    before, after = Affine(1, dtype=torch.float64), Affine(1, dtype=torch.float64)
+    before.log_scale.copy_(-half[0].log())
+    before.shift.copy_(-(x[0] + x[-1]) / 2 / half[0])
+    after.log_scale.copy_(half[1].log())
+    after.shift.copy_((y[0] + y[-1]) / 2)
+    return Chain(before, spline, after)
 
 
 def _soften(x: Tensor, limit: float) -> Tensor:
