@@ -16,6 +16,7 @@ from abelnet.bijections import (
 )
 from abelnet.errors import AbelnetError
 from abelnet.laws import Constant, Law, Maximum, Minimum, Polynomial, Product, Sum
+from abelnet.learning import LawRegressor, NoLawError
 from abelnet.multisets import Multisets
 from abelnet.operation import AbelianGroup, AbelianNet, AbelianSemigroup, Operation
 from abelnet.theory import law_defects
@@ -36,10 +37,12 @@ __all__ = [
     "Glow",
     "GlowCoupling",
     "Law",
+    "LawRegressor",
     "Maximum",
     "Minimum",
     "Monotonic",
     "Multisets",
+    "NoLawError",
     "Operation",
     "Permutation",
     "Polynomial",

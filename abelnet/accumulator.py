@@ -56,6 +56,28 @@ class Accumulator:
             self._state = self._law.merge(self._state, self._law.gather(states))
         self.count += n
 
+    def add_at(self, index: Tensor, values: Tensor) -> None:
+        """Adds each of the elements :math:`(N, d)` to the accumulator that ``index`` names, of :math:`(G)` of them.
+
+        Example:
+            >>> from abelnet import AbelianGroup, Affine
+            >>> groups = AbelianGroup(Affine(1)).accumulator((3,))
+            >>> groups.add_at(torch.tensor([0, 2, 0]), torch.tensor([[1.0], [2.0], [3.0]]))
+            >>> groups.value().tolist()
+            [[4.0], [0.0], [2.0]]
+        """
+        if len(self._shape) != 1 or index.dtype != torch.long or index.shape != values.shape[:1]:
+            raise AbelnetError("index: expected one place for each element, and accumulators of shape (G,)")
+        if len(index) > 0 and not 0 <= int(index.min()) <= int(index.max()) < self._shape[0]:
+            raise AbelnetError(f"index: expected places from 0 to {self._shape[0] - 1}")
+        self._state = self._law.scatter(self._state, index, self._encode(values))
+        self.count += len(index)
+
+    def grow(self, count: int) -> None:
+        """Makes of :math:`G` accumulators side by side ``count``, the new ones empty."""
+        more = self._law.empty(self._bijection.dim).expand(count - self._shape[0], -1)
+        self._state, self._shape = torch.cat((self._state, more)), torch.Size([count])
+
     def remove(self, x: Tensor) -> None:
         """Takes away one element that was added before; groups only."""
         if not self._law.is_group:
@@ -106,6 +128,11 @@ class Accumulator:
         if x.shape != (*self._shape, *elements, dim):
             expected = (*self._shape, *("n" for _ in elements), dim)
             raise AbelnetError(f"x: expected shape {expected}, got {tuple(x.shape)}".replace("'n'", "n"))
+        return self._encode(x)
+
+    @torch.no_grad()
+    def _encode(self, x: Tensor) -> Tensor:
+        check_values("x", x, self._bijection.dim)
         check_dtype("x", x, self._bijection)
         check_finite("x", x)
         self._dtype = x.dtype

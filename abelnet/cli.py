@@ -15,8 +15,10 @@ from rich.progress import Progress
 from rich.table import Table
 
 import abelnet
+from abelnet import law_report, learning, tables
 from abelnet.errors import AbelnetError
 from abelnet.experiments import comparison, report, synthetic
+from abelnet.files import write_text
 
 app = typer.Typer(
     help="Learn how things combine: commutative, associative operations from examples.",
@@ -120,6 +122,77 @@ def synthetic_command(
     Console(width=None if console.is_terminal else 180).print(table, highlight=False)
     for path in report.write_synthetic(results, out):
         console.print(f"written: {path}", highlight=False)
+
+
+_Set = Annotated[
+    str | None, typer.Option("--set", help="Column that names the multiset of a row; without it each row is one.")
+]
+_Value = Annotated[
+    list[str],
+    typer.Option("--value", help="Column of numbers, may be repeated: coordinates with --set, else elements."),
+]
+
+
+@app.command()
+def learn(
+    file: Annotated[Path, typer.Argument(help="Table of examples: .csv, .tsv or .parquet.")],
+    value: _Value,
+    target: Annotated[list[str], typer.Option("--target", help="Column of results, one for each coordinate.")],
+    out: Annotated[Path, typer.Option(help="Folder for the law and the report.")],
+    set_column: _Set = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**62, help="Fixes which examples are held out.")] = 0,
+    skip_missing: Annotated[bool, typer.Option("--skip-missing", help="Leave out sets with missing numbers.")] = False,
+) -> None:
+    """Learn the law behind a table of examples: which commutative, associative operation gave these results."""
+    columns = tables.Columns(tuple(value), set_column, tuple(target))
+    model = learning.LawRegressor(seed=seed)
+    with console.status("reading", spinner="line") as status:
+        count = 0
+        for names, sets, results in tables.examples_in(file, columns, skip_missing=skip_missing):
+            if names:
+                model.partial_fit(sets, results)
+            count += len(names)
+            status.update(f"reading: {count:,} sets")
+        status.update("learning")
+        laws = model.laws_
+    names = value if set_column is not None else [target[0]]
+    for name, law, examples in zip(names, laws, model.sample_, strict=True):
+        console.rule(name)
+        console.print(law.summary(), highlight=False, markup=False)
+        table = Table(box=box.SIMPLE, padding=(0, 1, 0, 0))
+        for heading in ("law", "parameters", "held-out RMSE"):
+            table.add_column(heading, no_wrap=True)
+        for title, parameters, rmse in law.tried[:6]:
+            table.add_row(title, str(parameters), f"{rmse:.3g}")
+        console.print(table)
+        for size, sets_of_size, rmse in law_report.errors_by_size(law, examples)[:12]:
+            console.print(f"size {size}: RMSE {rmse:.3g} over {sets_of_size} sets", highlight=False)
+    model.save(out)
+    write_text(out / "report.html", law_report.law_page(model, names))
+    for name in ("model.json", "model.safetensors", "report.html"):
+        console.print(f"written: {out / name}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def apply(
+    model: Annotated[Path, typer.Argument(help="Folder that abelnet learn has written.")],
+    file: Annotated[Path, typer.Argument(help="Table to apply the law to: .csv, .tsv or .parquet.")],
+    value: _Value,
+    out: Annotated[Path, typer.Option(help="CSV file to write: one row for each set.")],
+    set_column: _Set = None,
+) -> None:
+    """Combine the elements of each set of a table by a law that was learned, whatever their number."""
+    columns = tables.Columns(tuple(value), set_column)
+    with console.status("reading", spinner="line") as status:
+        rows = 0
+
+        def on_rows(more: int) -> None:
+            nonlocal rows
+            rows += more
+            status.update(f"combining: {rows:,} rows")
+
+        sets = tables.apply_law(learning.LawRegressor.load(model), file, columns, out, on_rows=on_rows)
+    console.print(f"written: {out}, {sets:,} sets of {rows:,} rows", highlight=False, soft_wrap=True)
 
 
 def main() -> None:

@@ -6,8 +6,8 @@ With :math:`u = g_\theta(x)`, a law is one of
     z = g_\theta^{-1}\Big(\sum_i u_i + (n - 1) s\Big), \qquad
     z = g_\theta^{-1}\Big(u_0 + \gamma^{n - 1} \prod_i (u_i - u_0)\Big) ,
 
-the first a group, the second a semigroup in which :math:`g_\theta^{-1}(u_0)` absorbs; with the affine generator they are
-the two non-constant forms of Theorem 2. For given :math:`\theta` (and :math:`u_0`) the latent equation is linear in
+the first a group, the second a semigroup in which :math:`g_\theta^{-1}(u_0)` absorbs; with the affine generator they
+are the two non-constant forms of Theorem 2. For given :math:`\theta` (and :math:`u_0`) the latent equation is linear in
 :math:`s` or in :math:`\log |\gamma|`, which gives a start for each point of a small grid; the best of them are polished
 on the residuals of the results themselves.
 """
@@ -17,7 +17,7 @@ from __future__ import annotations
 __all__ = ["Entry", "fit_dictionary"]
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -159,44 +159,42 @@ class Entry:
 
 
 def fit_dictionary(examples: Examples) -> Iterator[Entry]:
-    """The best entry of each generator and form on these examples, the plainest generators first."""
-    for kind in GENERATORS:
-        for starts in _starts(kind, examples):
-            scored = [(entry._loss(examples), i, entry) for i, entry in enumerate(starts)]
-            scored = sorted(item for item in scored if math.isfinite(item[0]))[:_STARTS]
-            if scored:
-                polished = [entry.polish(examples, 100) for _, _, entry in scored]
-                yield min(polished, key=lambda entry: entry._loss(examples))
+    """The best entry of each generator and form on these examples, the plainest first."""
+    others = [kind for kind in GENERATORS if kind != "affine"]
+    order = [("affine", "sum", True), ("affine", "product", True)]
+    order += [(kind, "sum", False) for kind in others]
+    order += [(kind, form, True) for form in ("sum", "product") for kind in others]
+    for kind, form, shifted in order:
+        scored = [(entry._loss(examples), i, entry) for i, entry in enumerate(_starts(kind, form, shifted, examples))]
+        scored = sorted(item for item in scored if math.isfinite(item[0]))[:_STARTS]
+        if scored:
+            polished = [entry.polish(examples, 100) for _, _, entry in scored]
+            yield min(polished, key=lambda entry: entry._loss(examples))
 
 
-def _starts(kind: str, examples: Examples) -> Iterator[list[Entry]]:
-    """A grid of starts for each form: sum, sum with a shift, product."""
-    plain, shifted, products = [], [], []
+def _starts(kind: str, form: str, shifted: bool, examples: Examples) -> Iterator[Entry]:
+    """A grid of starts; for each point the latent equation gives the coefficient in which it is linear."""
+    mask, more = examples.mask, (examples.sizes - 1).to(examples.target.dtype)
     for theta in _grid(kind, examples):
         u = GENERATORS[kind].forward(examples.values, *theta)
         v = GENERATORS[kind].forward(examples.target, *theta)
-        more = (examples.sizes - 1).to(u.dtype)
         several = (more > 0) & v.isfinite()
         if not u.isfinite().all() or not several.any():
             continue
-        shift = ((v - torch.where(examples.mask, u, 0).sum(1)) / more)[several].median().item()
-        plain.append(Entry(kind, "sum", theta, ()))
-        shifted.append(Entry(kind, "sum", theta, (shift,)))
-        for absorbing in _absorbing_grid(u, examples.mask, v[several]):
-            factors = torch.where(examples.mask, u - absorbing, 1)
+        if form == "sum":
+            shift = ((v - torch.where(mask, u, 0).sum(1)) / more)[several].median().item()
+            yield Entry(kind, form, theta, (shift,) if shifted else ())
+            continue
+        for absorbing in _absorbing_grid(u[mask]):
+            factors = torch.where(mask, u - absorbing, 1)
             ratio = ((v - absorbing).abs().log() - factors.abs().log().sum(1)) / more
             sound = several & ratio.isfinite()
-            if not sound.any():
-                continue
-            size = math.exp(min(50.0, max(-50.0, ratio[sound].median().item())))
-            products += [Entry(kind, "product", theta, (absorbing, sign * size)) for sign in (1.0, -1.0)]
-    if plain and plain[0].complexity > 0:
-        yield plain
-    yield shifted
-    yield products
+            if sound.any():
+                size = math.exp(min(50.0, max(-50.0, ratio[sound].median().item())))
+                yield from (Entry(kind, form, theta, (absorbing, sign * size)) for sign in (1.0, -1.0))
 
 
-def _grid(kind: str, examples: Examples) -> list[tuple[float, ...]]:
+def _grid(kind: str, examples: Examples) -> Sequence[tuple[float, ...]]:
     values = examples.values
     low, high = values.min().item(), values.max().item()
     size = values.abs().median().item() or max(abs(low), abs(high)) or 1.0
@@ -213,14 +211,14 @@ def _grid(kind: str, examples: Examples) -> list[tuple[float, ...]]:
     if kind == "arcsinh":
         return [(size * c,) for c in (0.1, 0.5, 2.0)]
     if kind == "logit":
-        return [()] if 0 < low and high < 1 else []
+        return [()] if low > 0 and high < 1 else []
     return [()]
 
 
-def _absorbing_grid(u: Tensor, mask: Tensor, v: Tensor) -> list[float]:
+def _absorbing_grid(seen: Tensor) -> list[float]:
     """Places where a law of products may have its zero: among the values, near their ends, and beyond."""
-    seen = u[mask]
-    inside = torch.quantile(seen[:: max(1, len(seen) // 4096)], torch.linspace(0.05, 0.95, 10, dtype=u.dtype)).tolist()
+    some = seen[:: max(1, len(seen) // 4096)]
+    inside = torch.quantile(some, torch.linspace(0.05, 0.95, 10, dtype=seen.dtype)).tolist()
     low, high = seen.min().item(), seen.max().item()
     span = high - low or abs(high) or 1.0
     ends = [end + sign * part * span for end, sign in ((low, -1), (high, 1)) for part in (0.01, 0.1, 0.4, 1.0, 3.0)]

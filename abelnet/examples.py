@@ -47,11 +47,9 @@ class Examples(NamedTuple):
     def join(parts: Sequence[Examples]) -> Examples:
         """Several batches as one."""
         width = max(part.values.shape[1] for part in parts)
-        fill = lambda x: torch.cat((x, x[:, :1].expand(-1, width - x.shape[1])), 1)
+        values = [torch.cat((x, x[:, :1].expand(-1, width - x.shape[1])), 1) for x, _, _ in parts]
         masks = [torch.nn.functional.pad(part.mask, (0, width - part.mask.shape[1])) for part in parts]
-        return Examples(
-            torch.cat([fill(part.values) for part in parts]), torch.cat(masks), torch.cat([part.target for part in parts])
-        )
+        return Examples(torch.cat(values), torch.cat(masks), torch.cat([part.target for part in parts]))
 
 
 def sets_of(X: Any) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
@@ -64,7 +62,7 @@ def sets_of(X: Any) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
         if table.ndim not in (2, 3):
             raise AbelnetError(f"X: expected shape (R, n) or (R, n, d), got {table.shape}")
         table = table[..., None] if table.ndim == 2 else table
-        there = ~np.isnan(table).all(-1)
+        there = np.asarray(~np.isnan(table).all(-1))
         return [_check(row[mask], i) for i, (row, mask) in enumerate(zip(table, there, strict=True))]
     if not isinstance(X, Sequence) or isinstance(X, str | bytes):
         raise AbelnetError(f"X: expected a list of arrays, or a table, got {type(X).__name__}")
@@ -79,7 +77,9 @@ def targets_of(y: Any, count: int, dim: int) -> np.ndarray[Any, np.dtype[np.floa
     if target.shape != (count, dim):
         raise AbelnetError(f"y: expected one result of {dim} dimensions for each of {count} sets, got {target.shape}")
     if not np.isfinite(target).all():
-        raise AbelnetError(f"y: expected finite numbers, got {int((~np.isfinite(target)).sum())} that are missing or not")
+        raise AbelnetError(
+            f"y: expected finite numbers, got {int((~np.isfinite(target)).sum())} that are missing or not"
+        )
     return target
 
 

@@ -69,6 +69,10 @@ class Law(nn.Module, ABC):
         """The running state of all elements of a set: :math:`(*, n, k)` to :math:`(*, k)`."""
         return states.sum(-2)
 
+    def scatter(self, states: Tensor, index: Tensor, more: Tensor) -> Tensor:
+        """Running states :math:`(G, k)` with further ones :math:`(N, k)` merged into the rows that ``index`` says."""
+        return states.index_add(0, index, more)
+
     def reduce(self, u: Tensor, multisets: Multisets) -> Tensor:
         """:math:`u_1 * \\dots * u_n` over each set: rows :math:`(N, d)` to :math:`(*, d)`."""
         return self.lower(multisets.sum(self.lift(u)), u.dtype)
@@ -342,6 +346,9 @@ class Maximum(Law):
 
     def gather(self, states: Tensor) -> Tensor:
         return states.amax(-2)
+
+    def scatter(self, states: Tensor, index: Tensor, more: Tensor) -> Tensor:
+        return states.scatter_reduce(0, index[:, None].expand_as(more), more, "amax")
 
     def empty(self, dim: int) -> Tensor:
         return torch.full((dim,), -math.inf, dtype=torch.float64)

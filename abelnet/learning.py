@@ -1,10 +1,10 @@
-r"""Which law made these examples: the closed form first, then laws of few numbers, then curves, chosen on held-out data.
+r"""Which law made these examples: the closed form, laws of few numbers, then curves, chosen on held-out examples.
 
 One call learns from multisets and their results, with no settings:
 
 1. the examples are divided, three quarters to fit, one quarter to judge;
 2. :mod:`~abelnet.spectral` says how far they are from any group and from any semigroup;
-3. :mod:`~abelnet.dictionary` fits every generator in sum and in product form; maximum and minimum are tried as they are;
+3. :mod:`~abelnet.dictionary` fits every generator in sum and in product form; maximum and minimum are tried too;
 4. where none of these explains the held-out examples, the curve of the closed form and :class:`~abelnet.AbelianNet` are
    trained by gradient descent;
 5. of all that explain the held-out examples as well as the best does, the simplest wins, and is fitted to all examples.
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 __all__ = ["LawRegressor", "LearnedLaw", "NoLawError", "train_abelian_net"]
 
+import copy
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -37,7 +38,7 @@ from abelnet.examples import Examples, examples_of, sets_of, targets_of
 from abelnet.files import replacing, write_text
 from abelnet.laws import Constant, Law, Maximum, Minimum, Polynomial, Product, Sum
 from abelnet.operation import AbelianNet, Operation
-from abelnet.spectral import Spectral, SpectralFit
+from abelnet.spectral import SpectralFit
 from abelnet.stacking import fold_side_by_side
 from abelnet.training import Settings, train
 
@@ -65,9 +66,14 @@ class Candidate:
     errors: Tensor = field(default_factory=lambda: torch.empty(0))
 
     @property
+    def mse(self) -> float:
+        """Mean squared error on the held-out examples."""
+        return float(self.errors.mean())
+
+    @property
     def rmse(self) -> float:
-        """Root of the mean squared error on the held-out examples."""
-        return math.sqrt(float(self.errors.mean()))
+        """Its root."""
+        return math.sqrt(self.mse)
 
     def judge(self, examples: Examples) -> Candidate:
         """Takes down the squared errors on these examples."""
@@ -145,6 +151,9 @@ class LawRegressor:
 
     def __init__(self, seed: int = 0, refuse: bool = True, polish: bool = True) -> None:
         self.seed, self.refuse, self.polish = seed, refuse, polish
+        self._streams: list[_Stream] = []
+        self._laws: list[LearnedLaw] | None = None
+        self._flat = True
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments, by name."""
@@ -167,7 +176,7 @@ class LawRegressor:
             y: Results, :math:`(R)` or :math:`(R, d)`.
             on_step: Called with a word about each step.
         """
-        self._forget()
+        self._streams, self._laws = [], None
         self.partial_fit(X, y)
         self._solve(on_step)
         return self
@@ -182,8 +191,6 @@ class LawRegressor:
             raise AbelnetError(f"X: expected elements of one number of dimensions, got {sorted(dims)}")
         (dim,) = dims
         target = targets_of(y, len(sets), dim)
-        if not hasattr(self, "_streams"):
-            self._forget()
         if not self._streams:
             self._streams = [_Stream(self.seed) for _ in range(dim)]
             self._flat = not isinstance(y, np.ndarray | Tensor) or y.ndim == 1
@@ -195,8 +202,13 @@ class LawRegressor:
         return self
 
     @property
+    def sample_(self) -> list[Examples]:
+        """The examples of each dimension that were taken in; of very many, a random sample."""
+        return [stream.sample for stream in self._streams if stream.sample is not None]
+
+    @property
     def laws_(self) -> list[LearnedLaw]:
-        if getattr(self, "_laws", None) is None:
+        if self._laws is None:
             self._solve(None)
         assert self._laws is not None
         return self._laws
@@ -245,18 +257,15 @@ class LawRegressor:
         model = LawRegressor()
         model._streams, model._flat = [], content["flat"]
         model._laws = [
-            _restore(one, {name.partition(".")[2]: x for name, x in tensors.items() if name.partition(".")[0] == str(i)})
+            _restore(
+                one, {name.partition(".")[2]: x for name, x in tensors.items() if name.partition(".")[0] == str(i)}
+            )
             for i, one in enumerate(content["laws"])
         ]
         return model
 
-    def _forget(self) -> None:
-        self._streams: list[_Stream] = []
-        self._laws: list[LearnedLaw] | None = None
-        self._flat = True
-
     def _solve(self, on_step: Callable[[str], None] | None) -> None:
-        if not getattr(self, "_streams", None):
+        if not self._streams:
             raise AbelnetError("predict: expected a fit before it")
         say = on_step or (lambda _: None)
         self._laws = [_learn(stream, self, say) for stream in self._streams]
@@ -304,27 +313,30 @@ def _learn(stream: _Stream, settings: LawRegressor, say: Callable[[str], None]) 
     say("closed form")
     curves, eigenvalues = _curves(stream, fitted, held_out)
     say("dictionary")
-    tried = [_fixed(law).judge(held_out) for law in (Maximum(), Minimum())]
-    for entry in fit_dictionary(fitted):
-        tried.append(Candidate(entry.title, entry.complexity, entry.operation(), entry).judge(held_out))
-        if float(tried[-1].errors.mean()) <= exact:
-            break
-    tried += curves
-    if settings.polish and min(float(one.errors.mean()) for one in tried if one.entry or one not in curves) > exact:
-        plain = [one for one in tried if one not in curves]
-        best = min(tried, key=lambda one: float(one.errors.mean()))
-        if _simplest(tried) not in plain or float(best.errors.mean()) > 0.05 * spread:
-            say("training")
-            tried += [_polish_curve(one, fitted).judge(held_out) for one in curves[:2]]
-            tried.append(train_abelian_net(fitted, held_out, seed=settings.seed).judge(held_out))
+    plain = [_fixed(law).judge(held_out) for law in (Maximum(), Minimum())]
+    if min(one.mse for one in plain) > exact:
+        for one in fit_dictionary(fitted):
+            plain.append(Candidate(one.title, one.complexity, one.operation(), one).judge(held_out))
+            if plain[-1].mse <= exact:
+                break
+    tried = plain + curves
+    best = min(tried, key=lambda one: one.mse)
+    # A regression that knows no law and is exact where laws are not: training would not find one either.
+    hopeless = best.mse > 0.01 * spread and _plain_regression(fitted, held_out, best.errors)[0] < 1e-6 * spread
+    if settings.polish and not hopeless and (_simplest(tried) in curves or best.mse > 0.05 * spread):
+        say("training")
+        tried += [_polish(one, fitted).judge(held_out) for one in curves[:1]]
+        net = train_abelian_net(fitted, held_out, seed=settings.seed).judge(held_out)
+        straight = Candidate("group over a bent line", net.complexity - 1, Operation(net.operation.bijection, Sum()))
+        tried += [net, _polish(straight, fitted).judge(held_out)]
     winner = _simplest(tried)
-    explained = 1 - float(winner.errors.mean()) / spread
+    explained = 1 - winner.mse / spread
     _check_law(winner, explained, fitted, held_out, eigenvalues, refuse=settings.refuse)
     entry = winner.entry
     if entry is not None:
         entry = entry.polish(examples.take(torch.arange(min(len(examples.target), 2 * _FITTED)))).rounded(examples)
         winner = Candidate(entry.title, entry.complexity, entry.operation(), entry, winner.errors)
-    ranking = sorted(tried, key=lambda one: float(one.errors.mean()))
+    ranking = sorted(tried, key=lambda one: one.mse)
     identity, absorbing = _landmarks(winner.operation)
     return LearnedLaw(
         winner.operation,
@@ -359,8 +371,8 @@ def _check_enough(examples: Examples) -> None:
 
 def _simplest(tried: Sequence[Candidate]) -> Candidate:
     """The simplest whose squared errors do not exceed those of the best by more than their chance difference."""
-    best = min(tried, key=lambda one: float(one.errors.mean()))
-    floor = 1e-24 + float(best.errors.mean()) * 1e-3
+    best = min(tried, key=lambda one: one.mse)
+    floor = 1e-24 + best.mse * 1e-3
 
     def as_good(one: Candidate) -> bool:
         difference = one.errors - best.errors
@@ -368,15 +380,13 @@ def _simplest(tried: Sequence[Candidate]) -> Candidate:
             return False
         chance = 2 * float(difference.std()) / math.sqrt(len(difference)) if len(difference) > 1 else 0.0
         # A law that misses where the best is exact is not saved by chance.
-        worse = float(one.errors.mean()) > 4 * float(best.errors.mean()) + 1e-18 * float(best.errors.max() + 1)
+        worse = one.mse > 4 * best.mse + 1e-18 * float(best.errors.max() + 1)
         return float(difference.mean()) <= (floor if worse else chance + floor)
 
     return min((one for one in tried if one is best or as_good(one)), key=lambda one: (one.complexity, one.rmse))
 
 
-def _curves(
-    stream: _Stream, fitted: Examples, held_out: Examples
-) -> tuple[list[Candidate], dict[str, float]]:
+def _curves(stream: _Stream, fitted: Examples, held_out: Examples) -> tuple[list[Candidate], dict[str, float]]:
     """The curves of the closed form, best first, smoothed as the held-out examples like it; and the eigenvalues."""
     eigenvalues: dict[str, float] = {}
     found: dict[tuple[str, bool], Candidate] = {}
@@ -395,7 +405,8 @@ def _curves(
                     operation = one.operation()
                 except AbelnetError:  # a curve with no rise left
                     continue
-                kind = Candidate(f"{one.hypothesis} over a curve in {coordinate}", 20 + fit.logarithmic, operation)
+                complexity = 20 + fit.logarithmic + 2 * (one.hypothesis == "semigroup")
+                kind = Candidate(f"{one.hypothesis} over a curve in {coordinate}", complexity, operation)
                 kind.judge(held_out)
                 if not kind.errors.isfinite().all():
                     continue
@@ -405,12 +416,18 @@ def _curves(
     return sorted(found.values(), key=lambda one: one.rmse), eigenvalues
 
 
-def _polish_curve(candidate: Candidate, examples: Examples) -> Candidate:
-    """The curve trained further on the results themselves, by L-BFGS."""
-    operation = candidate.operation
-    start = {name: value.clone() for name, value in operation.state_dict().items()}
+def _polish(candidate: Candidate, examples: Examples) -> Candidate:
+    """The same trained further on the results themselves, by L-BFGS."""
+    operation = copy.deepcopy(candidate.operation)
     parameters = [p for p in operation.parameters() if p.requires_grad]
-    optimiser = torch.optim.LBFGS(parameters, lr=0.5, max_iter=60, line_search_fn="strong_wolfe")
+    optimiser = torch.optim.LBFGS(
+        parameters,
+        max_iter=100,
+        tolerance_grad=1e-16,
+        tolerance_change=1e-18,
+        history_size=20,
+        line_search_fn="strong_wolfe",
+    )
     scale = float(examples.target.var())
 
     def closure() -> Tensor:
@@ -420,12 +437,7 @@ def _polish_curve(candidate: Candidate, examples: Examples) -> Candidate:
             loss.backward()  # type: ignore[no-untyped-call]
         return loss
 
-    before = float(closure().detach())
     optimiser.step(closure)  # type: ignore[no-untyped-call]
-    with torch.no_grad():
-        after = float(closure().detach()) if all(bool(p.isfinite().all()) for p in parameters) else math.inf
-    if not after < before:
-        operation.load_state_dict(start)
     return Candidate(f"{candidate.title}, trained", candidate.complexity + 1, operation)
 
 
@@ -472,11 +484,16 @@ def train_abelian_net(fitted: Examples, held_out: Examples, *, seed: int = 0, ep
 
     settings = Settings(epochs=epochs, batch_size=None, lr=0.03, schedule="cosine", validate_every=epochs)
     result = train(
-        _NetStack(net), side_by_side(fitted), loss, settings=settings, seed=[seed] * count, validation=side_by_side(held_out)
+        _NetStack(net),
+        side_by_side(fitted),
+        loss,
+        settings=settings,
+        seed=[seed] * count,
+        validation=side_by_side(held_out),
     )
     assert result.validation is not None
     best = int(result.validation.nan_to_num(math.inf).argmin())
-    return Candidate("trained AbelianNet", 25, _one_of(net, best, size))
+    return Candidate("trained AbelianNet", 30, _one_of(net, best, size))
 
 
 @torch.no_grad()
@@ -620,7 +637,7 @@ def _describe_bijection(bijection: nn.Module) -> list[Any]:
         return ["generator", bijection.kind, [value.tolist() for value in bijection.values]]
     if isinstance(bijection, Affine | SinhArcsinh):
         return [type(bijection).__name__]
-    return ["spline", bijection.raw_widths.shape[1]]  # type: ignore[union-attr,index]
+    return ["spline", bijection.raw_widths.shape[1]]  # type: ignore[index]
 
 
 def _build_bijection(content: list[Any]) -> Any:

@@ -213,7 +213,8 @@ class AbelianSemigroup(Operation):
 class AbelianNet(Operation):
     r"""One network that becomes a group or a semigroup, as the examples say.
 
-    .. math:: x \circ y = \varphi^{-1}(\varphi(x) + \varphi(y) + \gamma \varphi(x) \varphi(y)), \quad e = \varphi^{-1}(0)
+    .. math:: x \circ y = \varphi^{-1}(\varphi(x) + \varphi(y) + \gamma \varphi(x) \varphi(y)), \quad
+        e = \varphi^{-1}(0)
 
     At :math:`\gamma = 0` it is a group, elsewhere a semigroup in which :math:`\varphi^{-1}(-1 / \gamma)` absorbs, and
     it is smooth in :math:`\gamma` in between, so that training may pass from one to the other.

@@ -2,14 +2,14 @@ r"""The closed form: which law explains the examples, by eigenvalues, with no lo
 
 If :math:`y = x_1 \circ \dots \circ x_n` is a group, :math:`\sum_i \varphi(x_i) - \varphi(y) = 0`, which is linear in
 :math:`\varphi`. With :math:`\varphi = \sum_k c_k B_k` on splines, :math:`a_r = \sum_i B(x_{ri}) - B(y_r)` and the
-centred values :math:`P` of the basis, the best :math:`\varphi` of unit variance is the smallest generalised eigenvector,
+centred values :math:`P` of the basis, the best :math:`\varphi` of unit variance is a generalised eigenvector,
 
 .. math:: \lambda = \min_c \frac{c^\top (A^\top A / R + \mu \Omega) c}{c^\top (P^\top P / N) c} ,
 
 and :math:`\lambda` says how well *any* group explains the examples: 0 exactly, 1 not at all. For a semigroup the same
-holds for :math:`\psi = \log |\varphi|`, which has a pole where :math:`\varphi` crosses zero, at the element that absorbs
-all others: :math:`\log |x - x_0|` joins the basis, and :math:`x_0` is searched on a grid. All that is needed are sums
-over examples, so they can come in parts, and parts can be merged.
+holds for :math:`\psi = \log |\varphi|`, which has a pole where :math:`\varphi` crosses zero, at the element that
+absorbs all others: :math:`\log |x - x_0|` joins the basis, and :math:`x_0` is searched on a grid. All that is
+needed are sums over examples, so they can come in parts, and parts can be merged.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class Spectral:
         absorbing: The absorbing element, of a semigroup.
         points: Places :math:`(K)` between which the curve is interpolated.
         curve: :math:`\\varphi` there, increasing.
+        slopes: Its slopes there; not to be trusted where they are not positive.
         logarithmic: Whether places are logarithms of values.
         falling: Whether :math:`\\varphi` is the negative of the curve; of a semigroup, where the sign matters.
     """
@@ -56,13 +57,16 @@ class Spectral:
     absorbing: float | None
     points: Array
     curve: Array
+    slopes: Array
     logarithmic: bool = False
     falling: bool = False
 
     def operation(self) -> Operation:
         """The law as an operation on numbers, over a spline."""
-        spline = spline_through(self.points, self.curve)
-        bijection = Chain(Generator(1, "logarithm", [0.0], dtype=torch.float64), spline) if self.logarithmic else spline
+        bijection = spline_through(self.points, self.curve, self.slopes)
+        if self.logarithmic:
+            logarithm = Generator(1, "logarithm", [0.0], dtype=torch.float64).requires_grad_(False)
+            bijection = Chain(logarithm, *bijection)
         if self.hypothesis == "group":
             return Operation(bijection, Sum())
         # -φ(z) = φ(x) φ(y) for the negative of the curve is u * v = -uv.
@@ -93,6 +97,8 @@ class SpectralFit:
         self.knots, self.logarithmic = knots, logarithmic
         self.count, self.points = 0, 0
         self._basis: _Basis | None = None
+        self.residual = self.square = np.zeros((0, 0))
+        self.total = np.zeros(0)
 
     def partial_fit(self, examples: Examples) -> SpectralFit:
         """Adds examples."""
@@ -152,7 +158,8 @@ class SpectralFit:
             raise AbelnetError("solve: expected examples before it, got none")
         basis, places = self._basis, self._basis.places
         value, c = self._smallest(None, penalty)
-        group = Spectral("group", value, None, places, _increasing(basis.curve(places) @ c), self.logarithmic)
+        curve, slopes = _rising(basis.curve(places) @ c, basis.slope(places) @ c)
+        group = Spectral("group", value, None, places, curve, slopes, self.logarithmic)
         j = self._best_pole(penalty)
         value, c = self._smallest(j, penalty)
         pole = float(basis.poles[j])
@@ -161,13 +168,15 @@ class SpectralFit:
         points = np.unique(np.append(places[np.abs(places - pole) > 1e-9 * np.ptp(places)], pole))
         beside = np.where(points == pole, points + 1e-6 * np.ptp(places), points)
         psi = np.clip(basis.curve(beside) @ c[:-1] + np.log(np.abs(beside - pole)), -300, 300)
-        curve = _increasing(np.where(points == pole, 0.0, np.sign(points - pole) * np.exp(psi)))
+        size, away = np.exp(psi), beside - pole
+        slopes = np.where(points == pole, size / away, size * np.abs(basis.slope(points) @ c[:-1] + 1 / away))
+        curve, slopes = _rising(np.where(points == pole, 0.0, np.sign(away) * size), slopes)
         absorbing = math.exp(pole) if self.logarithmic else pole
         semigroups = [
-            Spectral("semigroup", value, absorbing, points, curve, self.logarithmic, falling) for falling in (False, True)
+            Spectral("semigroup", value, absorbing, points, curve, slopes, self.logarithmic, falling)
+            for falling in (False, True)
         ]
         return [group, *semigroups]
-
 
     def _start(self, basis: _Basis) -> None:
         self._basis, width = basis, basis.width
@@ -219,7 +228,9 @@ class _Basis:
         edges = np.concatenate(([inner[0]] * 3, inner, [inner[-1]] * 3))
         middle = np.quantile(points, np.linspace(0.02, 0.98, 33))
         span = np.quantile(points, 0.95) - np.quantile(points, 0.05)
-        beyond = np.array([end + sign * part * span for end, sign in ((low, -1), (high, 1)) for part in (0.02, 0.1, 0.4)])
+        beyond = np.array(
+            [end + sign * part * span for end, sign in ((low, -1), (high, 1)) for part in (0.02, 0.1, 0.4)]
+        )
         return _Basis(edges, np.unique(np.concatenate((middle, beyond, [0.0] if low <= 0 <= high else []))))
 
     @property
@@ -234,7 +245,9 @@ class _Basis:
     def places(self) -> Array:
         """The knots, and two places between each two."""
         knots = np.unique(self.edges)
-        return np.unique(np.concatenate([knots[:-1] + part * np.diff(knots) for part in (0, 1 / 3, 2 / 3)] + [knots[-1:]]))
+        return np.unique(
+            np.concatenate([knots[:-1] + part * np.diff(knots) for part in (0, 1 / 3, 2 / 3)] + [knots[-1:]])
+        )
 
     @cached_property
     def roughness(self) -> Array:
@@ -243,7 +256,8 @@ class _Basis:
         places = self.places
         second = BSpline(self.edges, np.eye(self.splines), 3).derivative(2)(places) * (high - low) ** 2
         weights = np.gradient(places) / (high - low)
-        return (second * weights[:, None]).T @ second / 1e4
+        gram: Array = (second * weights[:, None]).T @ second / 1e4
+        return gram
 
     def curve(self, x: Array) -> Array:
         """Values of the splines, :math:`(N, K)`."""
@@ -256,6 +270,13 @@ class _Basis:
             result[outside] += spline.derivative()(inside[outside]) * (x - inside)[outside, None]
         return result
 
+    def slope(self, x: Array) -> Array:
+        """Slopes of the splines, :math:`(N, K)`."""
+        result: Array = BSpline(self.edges, np.eye(self.splines), 3).derivative()(
+            np.clip(x, self.edges[0], self.edges[-1])
+        )
+        return result
+
     def __call__(self, x: Array) -> Array:
         distance = np.abs(x[:, None] - self.poles)
         span = self.edges[-1] - self.edges[0]
@@ -265,10 +286,10 @@ class _Basis:
         return np.array_equal(self.edges, other.edges) and np.array_equal(self.poles, other.poles)
 
 
-def _increasing(curve: Array) -> Array:
-    """The curve turned upwards, with what is left of dips made level but for a hair."""
+def _rising(curve: Array, slopes: Array) -> tuple[Array, Array]:
+    """The curve turned upwards, with what is left of dips made level but for a hair, and its slopes."""
     if curve[-1] < curve[0]:
-        curve = -curve
+        curve, slopes = -curve, -slopes
     up, down = np.maximum.accumulate(curve), np.minimum.accumulate(curve[::-1])[::-1]
-    curve = (up + down) / 2
-    return curve + np.linspace(0, 1e-7, len(curve)) * np.ptp(curve)
+    level = (up + down) / 2 + np.linspace(0, 1e-9, len(curve)) * np.ptp(curve)
+    return level, np.where(up == down, slopes, 0.0)

@@ -48,9 +48,7 @@ def _log_cosh(x: Tensor) -> Tensor:
 
 
 GENERATORS: dict[str, GeneratorKind] = {
-    "affine": GeneratorKind(
-        (), "x", lambda x: x * 1, lambda u: u * 1, lambda x: torch.zeros_like(x), _everywhere
-    ),
+    "affine": GeneratorKind((), "x", lambda x: x * 1, lambda u: u * 1, lambda x: torch.zeros_like(x), _everywhere),
     "power": GeneratorKind(
         ("p",),
         "sign(x) |x|^p",
@@ -148,7 +146,9 @@ class Generator(Elementwise):
         self.kind = kind
         names = GENERATORS[kind].parameters
         if len(parameters) != len(names):
-            raise AbelnetError(f"parameters: expected {len(names)} of {kind} ({', '.join(names)}), got {len(parameters)}")
+            raise AbelnetError(
+                f"parameters: expected {len(names)} of {kind} ({', '.join(names)}), got {len(parameters)}"
+            )
         self.values = nn.ParameterList()
         for name, value in zip(names, parameters, strict=True):
             start = torch.as_tensor(value, dtype=dtype, device=device).expand(dim).clone()

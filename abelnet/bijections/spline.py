@@ -145,12 +145,15 @@ class RationalQuadraticSpline(Elementwise):
 
 
 @torch.no_grad()
-def spline_through(xs: np.ndarray[Any, Any], ys: np.ndarray[Any, Any]) -> Chain:
+def spline_through(
+    xs: np.ndarray[Any, Any], ys: np.ndarray[Any, Any], slopes: np.ndarray[Any, Any] | None = None
+) -> Chain:
     """A trainable curve through points, in float64: both axes brought to the spline's interval, then the spline.
 
     Arguments:
         xs: Places :math:`(K + 1)`, ascending.
         ys: Values there, ascending.
+        slopes: Slopes there; those that are missing or not positive come from the points beside.
 
     Example:
         >>> curve = spline_through(np.array([0.0, 1.0, 4.0, 9.0]), np.array([0.0, 1.0, 2.0, 3.0]))
@@ -167,11 +170,14 @@ def spline_through(xs: np.ndarray[Any, Any], ys: np.ndarray[Any, Any]) -> Chain:
     means = heights / widths
     # The slope at a knot is the harmonic mean of those beside it, as long steps weigh more.
     inner = (widths[:-1] + widths[1:]) / (widths[1:] / means[:-1] + widths[:-1] / means[1:])
-    slopes = torch.cat((means[:1], inner, means[-1:]))
+    beside = torch.cat((means[:1], inner, means[-1:]))
+    given = beside if slopes is None else torch.from_numpy(np.asarray(slopes, np.float64)) * half[0] / half[1]
+    # A monotonic curve cannot be much steeper at a knot than beside it without turning sharply.
+    steepness = torch.where(given > 0, given, beside).clamp(1e-2 * beside, 1e2 * beside)
     for raw, wanted, reach in (
         (spline.raw_widths, widths.log() - widths.log().mean(), limit / 2),
         (spline.raw_heights, heights.log() - heights.log().mean(), limit / 2),
-        (spline.raw_slopes, slopes.log(), limit),
+        (spline.raw_slopes, steepness.log(), limit),
     ):
         wanted = wanted.clamp(-0.9 * reach, 0.9 * reach)
         raw.copy_((wanted / (1 - wanted.abs() / reach))[None])
