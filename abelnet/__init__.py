@@ -15,8 +15,9 @@ from abelnet.bijections import (
     glow,
 )
 from abelnet.errors import AbelnetError
+from abelnet.estimators import LawRegressor
 from abelnet.laws import Constant, Law, Maximum, Minimum, Polynomial, Product, Sum
-from abelnet.learning import LawRegressor, NoLawError
+from abelnet.learning import NoLawError
 from abelnet.multisets import Multisets
 from abelnet.operation import AbelianGroup, AbelianNet, AbelianSemigroup, Operation
 from abelnet.theory import law_defects

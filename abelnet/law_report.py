@@ -12,8 +12,9 @@ import numpy as np
 import torch
 
 from abelnet.dictionary import number
+from abelnet.estimators import LawRegressor
 from abelnet.examples import Examples
-from abelnet.learning import LawRegressor, LearnedLaw
+from abelnet.learning import LearnedLaw
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}"

@@ -15,27 +15,22 @@ examples follow no such law, and this is said instead.
 
 from __future__ import annotations
 
-__all__ = ["LawRegressor", "LearnedLaw", "NoLawError", "train_abelian_net"]
+__all__ = ["LearnedLaw", "NoLawError", "Stream", "learn_law", "train_abelian_net"]
 
 import copy
-import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from abelnet.bijections import Affine, Chain, Generator, SinhArcsinh
-from abelnet.bijections.spline import spline_through
 from abelnet.dictionary import Entry, fit_dictionary, number
 from abelnet.errors import AbelnetError
-from abelnet.examples import Examples, examples_of, sets_of, targets_of
-from abelnet.files import replacing, write_text
+from abelnet.examples import Examples
 from abelnet.laws import Constant, Law, Maximum, Minimum, Polynomial, Product, Sum
 from abelnet.operation import AbelianNet, Operation
 from abelnet.spectral import SpectralFit
@@ -126,152 +121,7 @@ class LearnedLaw:
         return "\n".join(lines)
 
 
-class LawRegressor:
-    r"""Learns the commutative, associative law behind a table of examples, in the manner of scikit-learn.
-
-    Vectors are taken to be combined element by element: each dimension has a law of its own.
-
-    Arguments:
-        seed: Fixes which examples are held out.
-        refuse: Whether to raise :class:`NoLawError` where the examples follow no law; otherwise the best is kept.
-        polish: Whether to train curves by gradient descent where no law of few numbers fits.
-
-    Attributes:
-        laws_: A :class:`LearnedLaw` for each dimension, once fitted.
-
-    Example:
-        >>> X = [[0.1, 0.2], [0.05, -0.1, 0.3], [0.2, 0.2], [-0.1, 0.4], [0.3, 0.1]] * 4
-        >>> y = [np.prod(1 + np.array(returns)) - 1 for returns in X]
-        >>> model = LawRegressor().fit(X, y)
-        >>> print(model.laws_[0].formula)
-        x∘y = x + y + x·y
-        >>> model.predict([[0.1] * 10]).round(4)
-        array([1.5937])
-    """
-
-    def __init__(self, seed: int = 0, refuse: bool = True, polish: bool = True) -> None:
-        self.seed, self.refuse, self.polish = seed, refuse, polish
-        self._streams: list[_Stream] = []
-        self._laws: list[LearnedLaw] | None = None
-        self._flat = True
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments, by name."""
-        return {"seed": self.seed, "refuse": self.refuse, "polish": self.polish}
-
-    def set_params(self, **parameters: Any) -> LawRegressor:
-        """Sets arguments by name."""
-        for name, value in parameters.items():
-            if name not in self.get_params():
-                raise AbelnetError(f"{name}: expected one of {', '.join(self.get_params())}")
-            setattr(self, name, value)
-        return self
-
-    def fit(self, X: Any, y: Any, *, on_step: Callable[[str], None] | None = None) -> LawRegressor:
-        """Learns from multisets and their results.
-
-        Arguments:
-            X: A list of arrays :math:`(n_i)` or :math:`(n_i, d)`, or a table :math:`(R, n)` or :math:`(R, n, d)` with
-                NaN where there is no element.
-            y: Results, :math:`(R)` or :math:`(R, d)`.
-            on_step: Called with a word about each step.
-        """
-        self._streams, self._laws = [], None
-        self.partial_fit(X, y)
-        self._solve(on_step)
-        return self
-
-    def partial_fit(self, X: Any, y: Any) -> LawRegressor:
-        """Takes in more examples; the law is worked out when it is next asked for."""
-        sets = sets_of(X)
-        if not sets:
-            raise AbelnetError("X: expected at least one set, got none")
-        dims = {one.shape[1] for one in sets}
-        if len(dims) != 1:
-            raise AbelnetError(f"X: expected elements of one number of dimensions, got {sorted(dims)}")
-        (dim,) = dims
-        target = targets_of(y, len(sets), dim)
-        if not self._streams:
-            self._streams = [_Stream(self.seed) for _ in range(dim)]
-            self._flat = not isinstance(y, np.ndarray | Tensor) or y.ndim == 1
-        if len(self._streams) != dim:
-            raise AbelnetError(f"X: expected elements of {len(self._streams)} dimensions as before, got {dim}")
-        for i, stream in enumerate(self._streams):
-            stream.take(examples_of(sets, target, i))
-        self._laws = None
-        return self
-
-    @property
-    def sample_(self) -> list[Examples]:
-        """The examples of each dimension that were taken in; of very many, a random sample."""
-        return [stream.sample for stream in self._streams if stream.sample is not None]
-
-    @property
-    def laws_(self) -> list[LearnedLaw]:
-        if self._laws is None:
-            self._solve(None)
-        assert self._laws is not None
-        return self._laws
-
-    def predict(self, X: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """The result of each multiset, of any size: :math:`(R)` where results were numbers, else :math:`(R, d)`."""
-        operations = [law.operation for law in self.laws_]
-        sets = sets_of(X)
-        if {one.shape[1] for one in sets} - {len(operations)}:
-            raise AbelnetError(f"X: expected elements of {len(operations)} dimensions")
-        rows = torch.from_numpy(np.concatenate([np.empty((0, len(operations))), *sets]))
-        ends = torch.from_numpy(np.cumsum([0, *(len(one) for one in sets)]))
-        with torch.no_grad():
-            results = [operation.reduce(rows[:, i : i + 1], ptr=ends)[:, 0] for i, operation in enumerate(operations)]
-        table: np.ndarray[Any, Any] = torch.stack(results, 1).numpy()
-        return table[:, 0] if self._flat and len(operations) == 1 else table
-
-    def score(self, X: Any, y: Any) -> float:
-        """The part of the variance of the results that the law explains, at most 1."""
-        found = self.predict(X)
-        target = np.asarray(y, dtype=np.float64).reshape(found.shape)
-        spread = float(((target - target.mean(0)) ** 2).sum())
-        return 1 - float(((target - found) ** 2).sum()) / spread if spread > 0 else math.nan
-
-    def save(self, folder: str | Path) -> None:
-        """Writes the laws to a folder: ``model.json`` and ``model.safetensors``."""
-        folder = Path(folder)
-        content = [_describe(law) for law in self.laws_]
-        tensors = {
-            f"{i}.{name}": value.contiguous()
-            for i, law in enumerate(self.laws_)
-            for name, value in law.operation.state_dict().items()
-        }
-        with replacing(folder / "model.safetensors") as temporary:
-            save_file(tensors or {"none": torch.zeros(1)}, temporary)
-        write_text(folder / "model.json", json.dumps({"flat": self._flat, "laws": content}, indent=1) + "\n")
-
-    @staticmethod
-    def load(folder: str | Path) -> LawRegressor:
-        """Reads what :meth:`save` wrote."""
-        folder = Path(folder)
-        if not (folder / "model.json").exists():
-            raise AbelnetError(f"folder: expected model.json in {folder}, as abelnet learn writes it")
-        content = json.loads((folder / "model.json").read_text())
-        tensors = load_file(folder / "model.safetensors")
-        model = LawRegressor()
-        model._streams, model._flat = [], content["flat"]
-        model._laws = [
-            _restore(
-                one, {name.partition(".")[2]: x for name, x in tensors.items() if name.partition(".")[0] == str(i)}
-            )
-            for i, one in enumerate(content["laws"])
-        ]
-        return model
-
-    def _solve(self, on_step: Callable[[str], None] | None) -> None:
-        if not self._streams:
-            raise AbelnetError("predict: expected a fit before it")
-        say = on_step or (lambda _: None)
-        self._laws = [_learn(stream, self, say) for stream in self._streams]
-
-
-class _Stream:
+class Stream:
     """Examples of one dimension that come in parts: sums for the closed form, and a sample of all."""
 
     def __init__(self, seed: int) -> None:
@@ -299,13 +149,29 @@ class _Stream:
         self.seen += len(examples.target)
 
 
-def _learn(stream: _Stream, settings: LawRegressor, say: Callable[[str], None]) -> LearnedLaw:
+def learn_law(
+    stream: Stream,
+    *,
+    seed: int = 0,
+    refuse: bool = True,
+    polish: bool = True,
+    say: Callable[[str], None] = lambda _: None,
+) -> LearnedLaw:
+    """The law behind the examples of one dimension.
+
+    Arguments:
+        stream: The examples.
+        seed: Fixes which are held out.
+        refuse: Whether to raise :class:`NoLawError` where they follow no law.
+        polish: Whether to train curves where no law of few numbers fits.
+        say: Called with a word about each step.
+    """
     assert stream.sample is not None
     examples = _distinct(stream.sample)
     _check_enough(examples)
     if float(examples.target.max()) == float(examples.target.min()) and bool((examples.sizes > 1).all()):
         return _constant(float(examples.target[0]))
-    fitted, held_out = examples.split(_HELD_OUT, settings.seed)
+    fitted, held_out = examples.split(_HELD_OUT, seed)
     fitted = fitted.take(torch.arange(min(len(fitted.target), _FITTED)))
     spread = float(held_out.target.var(unbiased=False)) or float(examples.target.var()) or 1.0
     exact = _EXACT**2 * spread
@@ -323,15 +189,15 @@ def _learn(stream: _Stream, settings: LawRegressor, say: Callable[[str], None]) 
     best = min(tried, key=lambda one: one.mse)
     # A regression that knows no law and is exact where laws are not: training would not find one either.
     hopeless = best.mse > 0.01 * spread and _plain_regression(fitted, held_out, best.errors)[0] < 1e-6 * spread
-    if settings.polish and not hopeless and (_simplest(tried) in curves or best.mse > 0.05 * spread):
+    if polish and not hopeless and (_simplest(tried) in curves or best.mse > 0.05 * spread):
         say("training")
         tried += [_polish(one, fitted).judge(held_out) for one in curves[:1]]
-        net = train_abelian_net(fitted, held_out, seed=settings.seed).judge(held_out)
+        net = train_abelian_net(fitted, held_out, seed=seed).judge(held_out)
         straight = Candidate("group over a bent line", net.complexity - 1, Operation(net.operation.bijection, Sum()))
         tried += [net, _polish(straight, fitted).judge(held_out)]
     winner = _simplest(tried)
     explained = 1 - winner.mse / spread
-    _check_law(winner, explained, fitted, held_out, eigenvalues, refuse=settings.refuse)
+    _check_law(winner, explained, fitted, held_out, eigenvalues, refuse=refuse)
     entry = winner.entry
     if entry is not None:
         entry = entry.polish(examples.take(torch.arange(min(len(examples.target), 2 * _FITTED)))).rounded(examples)
@@ -386,7 +252,7 @@ def _simplest(tried: Sequence[Candidate]) -> Candidate:
     return min((one for one in tried if one is best or as_good(one)), key=lambda one: (one.complexity, one.rmse))
 
 
-def _curves(stream: _Stream, fitted: Examples, held_out: Examples) -> tuple[list[Candidate], dict[str, float]]:
+def _curves(stream: Stream, fitted: Examples, held_out: Examples) -> tuple[list[Candidate], dict[str, float]]:
     """The curves of the closed form, best first, smoothed as the held-out examples like it; and the eigenvalues."""
     eigenvalues: dict[str, float] = {}
     found: dict[tuple[str, bool], Candidate] = {}
@@ -614,61 +480,3 @@ def _formula(candidate: Candidate) -> str:
     if isinstance(candidate.operation.law, Polynomial) and not candidate.operation.is_group:
         return "x∘y = φ⁻¹(φ(x) + φ(y) + γ·φ(x)·φ(y)), φ a curve"
     return f"x∘y = φ⁻¹(φ(x) {sign} φ(y)), φ a curve"
-
-
-def _describe(law: LearnedLaw) -> dict[str, Any]:
-    """What is needed to build the law again, beside its tensors."""
-    content = {key: value for key, value in asdict_shallow(law).items() if key not in ("operation", "entry")}
-    content["entry"] = None if law.entry is None else asdict(law.entry)
-    content["law"] = law.operation.law.name
-    content["bijection"] = _describe_bijection(law.operation.bijection)
-    return content
-
-
-def asdict_shallow(law: LearnedLaw) -> dict[str, Any]:
-    """The fields by name, as they are."""
-    return {name: getattr(law, name) for name in law.__dataclass_fields__}
-
-
-def _describe_bijection(bijection: nn.Module) -> list[Any]:
-    if isinstance(bijection, Chain):
-        return ["chain", [_describe_bijection(part) for part in bijection]]
-    if isinstance(bijection, Generator):
-        return ["generator", bijection.kind, [value.tolist() for value in bijection.values]]
-    if isinstance(bijection, Affine | SinhArcsinh):
-        return [type(bijection).__name__]
-    return ["spline", bijection.raw_widths.shape[1]]  # type: ignore[index]
-
-
-def _build_bijection(content: list[Any]) -> Any:
-    match content:
-        case ["chain", parts]:
-            return Chain(*(_build_bijection(part) for part in parts))
-        case ["generator", kind, values]:
-            return Generator(1, kind, [value[0] for value in values], dtype=torch.float64)
-        case ["Affine"]:
-            return Affine(1, dtype=torch.float64)
-        case ["SinhArcsinh"]:
-            return SinhArcsinh(1, dtype=torch.float64)
-        case ["spline", int(bins)]:
-            points = np.arange(bins + 1.0)
-            return list(spline_through(points, points))[1]
-    raise AbelnetError(f"model.json: expected a known bijection, got {content!r}")
-
-
-def _restore(content: dict[str, Any], tensors: dict[str, Tensor]) -> LearnedLaw:
-    laws: dict[str, Callable[[], Law]] = {
-        "Sum": Sum,
-        "Product": Product,
-        "Maximum": Maximum,
-        "Minimum": Minimum,
-        "Constant": lambda: Constant(0.0),
-        "Polynomial": lambda: Polynomial(trainable="gamma"),
-    }
-    operation = Operation(_build_bijection(content.pop("bijection")), laws[content.pop("law")]())
-    operation.load_state_dict(tensors)
-    entry = content.pop("entry")
-    if entry is not None:
-        entry = Entry(entry["kind"], entry["form"], tuple(entry["theta"]), tuple(entry["coefficients"]))
-    content["tried"] = [tuple(row) for row in content["tried"]]
-    return LearnedLaw(operation=operation, entry=entry, **content)

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 
 from abelnet.errors import AbelnetError
+from abelnet.estimators import LawRegressor
 from abelnet.files import replacing
-from abelnet.learning import LawRegressor
 
 _ROWS = 100_000
 Array = np.ndarray[Any, np.dtype[np.float64]]

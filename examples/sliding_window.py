@@ -14,7 +14,7 @@ def main() -> None:
     learned = synthetic.learn("cbrt", seed=0)
     stream = 10 * torch.rand(5000, 1, generator=torch.Generator().manual_seed(1), dtype=torch.float64) - 5
     window = 1000
-    accumulator = learned.operation.accumulator()
+    accumulator = learned.law.operation.accumulator()
     worst = 0.0
     with torch.no_grad():
         for i, x in enumerate(stream):

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from abelnet import AbelnetError, cli, tables
-from abelnet.learning import LawRegressor
+from abelnet.estimators import LawRegressor
 
 RUNNER = CliRunner()
 

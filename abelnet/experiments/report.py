@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["published", "synthetic_table", "write_synthetic"]
+__all__ = ["best_published", "published", "synthetic_table", "write_synthetic"]
 
 import base64
 import html
@@ -39,6 +39,12 @@ def published() -> dict[str, Any]:
     text = resources.files("abelnet.experiments").joinpath("published.json").read_text()
     content: dict[str, Any] = json.loads(text)
     return content
+
+
+def best_published(operation: str) -> dict[str, float]:
+    """The smallest errors of the paper for an operation, whichever model had them."""
+    rows = published()["synthetic_rmse"][operation].values()
+    return {part: min(row[part] for row in rows) for part in ("small", "large")}
 
 
 def synthetic_table(results: dict[str, Any]) -> tuple[list[str], list[list[tuple[str, bool]]]]:

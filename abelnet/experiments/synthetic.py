@@ -15,11 +15,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from abelnet.bijections import Affine, Chain, SinhArcsinh
 from abelnet.errors import AbelnetError
-from abelnet.operation import AbelianGroup, AbelianSemigroup, Operation
+from abelnet.estimators import LawRegressor
+from abelnet.learning import LearnedLaw
+from abelnet.operation import Operation
 from abelnet.theory import LawDefects, law_defects
-from abelnet.training import Settings, train
 
 SMALL_SIZES = (2, 3, 4)
 LARGE_SIZES = (10, 11, 12)
@@ -97,37 +97,29 @@ def rmse(operation: Operation, data: MultisetData) -> float:
 class Learned:
     """An operation learned from the data, with its errors and the defects of its laws."""
 
-    name: str
-    operation: Operation
+    law: LearnedLaw
     small: float
     large: float
     defects: LawDefects
 
 
-def learn(name: str, *, seed: int = 0, steps: int = 2000, on_step: Callable[[], None] | None = None) -> Learned:
-    """Learns one operation from its training multisets: a group or a semigroup over a bent line, in float64.
+def learn(name: str, *, seed: int = 0) -> Learned:
+    """Learns one operation from its training multisets, told nothing but them.
 
     Arguments:
         name: The operation, a key of :data:`OPERATIONS`.
         seed: Fixes the data.
-        steps: Number of training steps.
-        on_step: Called after each step.
+
+    Example:
+        >>> learn("shifted_product").law.formula
+        'x∘y = x + y + 0.5·x·y'
     """
     data = make_dataset(name, seed)
-    kind = AbelianGroup if OPERATIONS[name].is_group else AbelianSemigroup
-    bent = SinhArcsinh(1, dtype=torch.float64)
-    operation = kind(Chain(Affine(1, dtype=torch.float64), bent, Affine(1, dtype=torch.float64)))
-    scale = data.train.target.square().mean()
-    train(
-        operation,
-        data.train,
-        lambda model, batch: _squared_error(operation, MultisetData(*batch)) / scale,
-        settings=Settings(epochs=steps, batch_size=None, lr=0.05, schedule="cosine"),
-        on_epoch=None if on_step is None else lambda *_: on_step(),
-    )
+    sets = [one[there].numpy() for one, there in zip(data.train.values, data.train.mask, strict=True)]
+    (law,) = LawRegressor(seed=seed).fit(sets, data.train.target.numpy()).laws_
     samples = _RANGE * (2 * torch.rand(1000, 1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) - 1)
-    defects = law_defects(operation, samples)
-    return Learned(name, operation, rmse(operation, data.small), rmse(operation, data.large), defects)
+    operation = law.operation
+    return Learned(law, rmse(operation, data.small), rmse(operation, data.large), law_defects(operation, samples))
 
 
 def _squared_error(operation: Operation, data: MultisetData) -> Tensor:

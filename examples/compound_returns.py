@@ -1,0 +1,35 @@
+"""From a few accounts with their total returns, the rule that returns compound by; then any number of periods.
+
+The same with the command line:
+
+    abelnet learn returns.csv --set account --value return --target total --out law
+    abelnet apply law long.csv --set account --value return --out totals.csv
+"""
+
+import csv
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from abelnet import LawRegressor, tables
+
+generator = np.random.default_rng(0)
+folder = Path(tempfile.mkdtemp())
+with (folder / "returns.csv").open("w", newline="") as file:
+    writer = csv.writer(file)
+    writer.writerow(["account", "return", "total"])
+    for account in range(60):
+        periods = generator.uniform(-0.1, 0.15, generator.integers(2, 5))
+        total = np.prod(1 + periods) - 1
+        writer.writerows([account, float(period), float(total)] for period in periods)
+
+model = LawRegressor()
+columns = tables.Columns(("return",), "account", ("total",))
+for _, sets, totals in tables.examples_in(folder / "returns.csv", columns):
+    model.partial_fit(sets, totals)
+print(model.laws_[0].summary())
+
+# Twenty years of months for one account, never seen at this length.
+months = generator.normal(0.005, 0.03, 240)
+print(f"\n240 months: {model.predict([months]).item():.6f}, by compounding: {np.prod(1 + months) - 1:.6f}")
