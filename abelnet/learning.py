@@ -33,13 +33,13 @@ from abelnet.errors import AbelnetError
 from abelnet.examples import Examples
 from abelnet.laws import Constant, Law, Maximum, Minimum, Polynomial, Product, Sum
 from abelnet.operation import AbelianNet, Operation
-from abelnet.spectral import SpectralFit
+from abelnet.spectral import COORDINATES, SpectralFit, fits_coordinate
 from abelnet.stacking import fold_side_by_side
 from abelnet.training import Settings, train
 
 # Of more examples than these a random sample is fitted and judged; the closed form takes in all.
 _SAMPLE = 20_000
-_FITTED = 4_000
+_FITTED = 2_000
 _HELD_OUT = 0.25
 _EXACT = 1e-9
 _LEAST_EXPLAINED = 0.8
@@ -133,10 +133,10 @@ class Stream:
 
     def take(self, examples: Examples) -> None:
         if self.seen == 0:
-            self.fits = [SpectralFit(logarithmic=logarithmic) for logarithmic in (False, True)]
+            self.fits = [SpectralFit(coordinate=coordinate) for coordinate in COORDINATES]
         for fit in list(self.fits):
-            # A part with a number that is not positive ends the logarithmic coordinates.
-            if fit.logarithmic and min(examples.values.min(), examples.target.min()) <= 0:
+            # A part with a number that has no logarithm, say, ends these coordinates.
+            if not fits_coordinate(examples, fit.coordinate):
                 self.fits.remove(fit)
             elif len(torch.unique(torch.cat((examples.values[examples.mask], examples.target)))) > 1 or fit.count > 0:
                 fit.partial_fit(examples)
@@ -255,31 +255,26 @@ def _simplest(tried: Sequence[Candidate]) -> Candidate:
 def _curves(stream: Stream, fitted: Examples, held_out: Examples) -> tuple[list[Candidate], dict[str, float]]:
     """The curves of the closed form, best first, smoothed as the held-out examples like it; and the eigenvalues."""
     eigenvalues: dict[str, float] = {}
-    found: dict[tuple[str, bool], Candidate] = {}
+    found: dict[str, Candidate] = {}
     for fit in stream.fits:
         if fit.count == 0:
             continue
-        sample = SpectralFit(logarithmic=fit.logarithmic).partial_fit(fitted)
-        refined = sample.refine(fitted)
-        coordinate = "log x" if fit.logarithmic else "x"
+        refined = SpectralFit(coordinate=fit.coordinate).partial_fit(fitted).refine(fitted)
         for one in (fit.solve()[0], refined.solve()[1]):
-            key = f"{one.hypothesis}, {coordinate}"
-            eigenvalues[key] = float(one.eigenvalue)
+            eigenvalues[f"{one.hypothesis}, {fit.coordinate}"] = float(one.eigenvalue)
         for penalty in _PENALTIES:
             for one in refined.solve(penalty):
                 try:
                     operation = one.operation()
                 except AbelnetError:  # a curve with no rise left
                     continue
-                complexity = 20 + fit.logarithmic + 2 * (one.hypothesis == "semigroup")
-                kind = Candidate(f"{one.hypothesis} over a curve in {coordinate}", complexity, operation)
-                kind.judge(held_out)
-                if not kind.errors.isfinite().all():
-                    continue
-                old = found.get((one.hypothesis, fit.logarithmic))
-                if old is None or kind.rmse < old.rmse:
-                    found[one.hypothesis, fit.logarithmic] = kind
-    return sorted(found.values(), key=lambda one: one.rmse), eigenvalues
+                complexity = 20 + (fit.coordinate != "x") + 2 * (one.hypothesis == "semigroup")
+                title = f"{one.hypothesis} over a curve in {fit.coordinate}"
+                curve = Candidate(title, complexity, operation).judge(held_out)
+                if title not in found or curve.mse < found[title].mse:
+                    found[title] = curve
+    finite = [one for one in found.values() if one.mse < math.inf]
+    return sorted(finite, key=lambda one: one.mse), eigenvalues
 
 
 def _polish(candidate: Candidate, examples: Examples) -> Candidate:

@@ -14,9 +14,8 @@ needed are sums over examples, so they can come in parts, and parts can be merge
 
 from __future__ import annotations
 
-__all__ = ["Spectral", "SpectralFit"]
+__all__ = ["COORDINATES", "Spectral", "SpectralFit", "fits_coordinate"]
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -26,7 +25,7 @@ import torch
 from scipy.interpolate import BSpline
 from scipy.linalg import eigh
 
-from abelnet.bijections import Chain, Generator
+from abelnet.bijections import GENERATORS, Chain, Generator
 from abelnet.bijections.spline import spline_through
 from abelnet.errors import AbelnetError
 from abelnet.examples import Examples
@@ -35,6 +34,20 @@ from abelnet.operation import Operation
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 _CHUNK = 16_384
+
+COORDINATES: dict[str, tuple[str, tuple[float, ...]]] = {
+    "x": ("affine", ()),
+    "log x": ("logarithm", (0.0,)),
+    "logit x": ("logit", ()),
+}
+"""Coordinates that curves may be drawn in: the generator of each, and its parameters."""
+
+
+def fits_coordinate(examples: Examples, coordinate: str) -> bool:
+    """Whether all values and results have this coordinate."""
+    kind, parameters = COORDINATES[coordinate]
+    low, high = GENERATORS[kind].domain(*parameters)
+    return all(bool((x > low).all() and (x < high).all()) for x in (examples.values, examples.target))
 
 
 @dataclass(frozen=True)
@@ -48,7 +61,7 @@ class Spectral:
         points: Places :math:`(K)` between which the curve is interpolated.
         curve: :math:`\\varphi` there, increasing.
         slopes: Its slopes there; not to be trusted where they are not positive.
-        logarithmic: Whether places are logarithms of values.
+        coordinate: What places are, a key of :data:`COORDINATES`.
         falling: Whether :math:`\\varphi` is the negative of the curve; of a semigroup, where the sign matters.
     """
 
@@ -58,15 +71,15 @@ class Spectral:
     points: Array
     curve: Array
     slopes: Array
-    logarithmic: bool = False
+    coordinate: str = "x"
     falling: bool = False
 
     def operation(self) -> Operation:
         """The law as an operation on numbers, over a spline."""
         bijection = spline_through(self.points, self.curve, self.slopes)
-        if self.logarithmic:
-            logarithm = Generator(1, "logarithm", [0.0], dtype=torch.float64).requires_grad_(False)
-            bijection = Chain(logarithm, *bijection)
+        if self.coordinate != "x":
+            generator = Generator(1, *COORDINATES[self.coordinate], dtype=torch.float64).requires_grad_(False)
+            bijection = Chain(generator, *bijection)
         if self.hypothesis == "group":
             return Operation(bijection, Sum())
         # -φ(z) = φ(x) φ(y) for the negative of the curve is u * v = -uv.
@@ -81,7 +94,8 @@ class SpectralFit:
 
     Arguments:
         knots: Number of inner knots.
-        logarithmic: Whether to work in :math:`\log x`, for positive numbers.
+        coordinate: Whether to work in ``"x"``, in ``"log x"``, for positive numbers, or in ``"logit x"``, for numbers
+            between 0 and 1.
 
     Example:
         >>> from abelnet.experiments.synthetic import make_dataset
@@ -93,8 +107,10 @@ class SpectralFit:
         True
     """
 
-    def __init__(self, knots: int = 20, *, logarithmic: bool = False) -> None:
-        self.knots, self.logarithmic = knots, logarithmic
+    def __init__(self, knots: int = 20, *, coordinate: str = "x") -> None:
+        if coordinate not in COORDINATES:
+            raise AbelnetError(f"coordinate: expected one of {', '.join(COORDINATES)}, got {coordinate!r}")
+        self.knots, self.coordinate = knots, coordinate
         self.count, self.points = 0, 0
         self._basis: _Basis | None = None
         self.residual = self.square = np.zeros((0, 0))
@@ -102,11 +118,10 @@ class SpectralFit:
 
     def partial_fit(self, examples: Examples) -> SpectralFit:
         """Adds examples."""
-        values, target = examples.values.numpy(), examples.target.numpy()
-        if self.logarithmic:
-            if values.min() <= 0 or target.min() <= 0:
-                raise AbelnetError("examples: expected positive numbers for logarithmic coordinates")
-            values, target = np.log(values), np.log(target)
+        if not fits_coordinate(examples, self.coordinate):
+            raise AbelnetError(f"examples: expected numbers that have a {self.coordinate}")
+        kind, parameters = COORDINATES[self.coordinate]
+        values, target = (GENERATORS[kind].forward(x, *parameters).numpy() for x in (examples.values, examples.target))
         mask = examples.mask.numpy()
         if self._basis is None:
             self._start(_Basis.of(np.concatenate((values[mask], target)), self.knots))
@@ -143,7 +158,7 @@ class SpectralFit:
             assert basis is not None
             poles = basis.poles
             low, high = poles[max(0, best - 1)], poles[min(len(poles) - 1, best + 1)]
-            fit = SpectralFit(self.knots, logarithmic=self.logarithmic)
+            fit = SpectralFit(self.knots, coordinate=self.coordinate)
             fit._start(replace(basis, poles=np.linspace(low, high, 9)))
             fit.partial_fit(examples)
         return fit
@@ -159,7 +174,7 @@ class SpectralFit:
         basis, places = self._basis, self._basis.places
         value, c = self._smallest(None, penalty)
         curve, slopes = _rising(basis.curve(places) @ c, basis.slope(places) @ c)
-        group = Spectral("group", value, None, places, curve, slopes, self.logarithmic)
+        group = Spectral("group", value, None, places, curve, slopes, self.coordinate)
         j = self._best_pole(penalty)
         value, c = self._smallest(j, penalty)
         pole = float(basis.poles[j])
@@ -171,9 +186,10 @@ class SpectralFit:
         size, away = np.exp(psi), beside - pole
         slopes = np.where(points == pole, size / away, size * np.abs(basis.slope(points) @ c[:-1] + 1 / away))
         curve, slopes = _rising(np.where(points == pole, 0.0, np.sign(away) * size), slopes)
-        absorbing = math.exp(pole) if self.logarithmic else pole
+        kind, parameters = COORDINATES[self.coordinate]
+        absorbing = GENERATORS[kind].inverse(torch.tensor(pole, dtype=torch.float64), *parameters).item()
         semigroups = [
-            Spectral("semigroup", value, absorbing, points, curve, slopes, self.logarithmic, falling)
+            Spectral("semigroup", value, absorbing, points, curve, slopes, self.coordinate, falling)
             for falling in (False, True)
         ]
         return [group, *semigroups]
