@@ -283,7 +283,7 @@ def _polish(candidate: Candidate, examples: Examples) -> Candidate:
     parameters = [p for p in operation.parameters() if p.requires_grad]
     optimiser = torch.optim.LBFGS(
         parameters,
-        max_iter=100,
+        max_iter=60,
         tolerance_grad=1e-16,
         tolerance_change=1e-18,
         history_size=20,
@@ -313,7 +313,7 @@ class _NetStack(nn.Module):
         return fold_side_by_side(self.net.bijection, self.net.law, values, mask)
 
 
-def train_abelian_net(fitted: Examples, held_out: Examples, *, seed: int = 0, epochs: int = 600) -> Candidate:
+def train_abelian_net(fitted: Examples, held_out: Examples, *, seed: int = 0, epochs: int = 400) -> Candidate:
     """Trains :class:`~abelnet.AbelianNet` from several starts at once, with either sign of γ, and keeps the best.
 
     Values and results are divided by their size; the loss grows as a logarithm far out, so that heavy tails do not

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.base import clone
 
 from abelnet import AbelnetError, LawRegressor, NoLawError
@@ -110,6 +112,26 @@ def test_laws_of_practice(name: str, count: int) -> None:
     np.testing.assert_allclose(model.predict(large), wanted, rtol=1e-8, atol=1e-8 * np.abs(wanted).max())
 
 
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(
+    gamma=st.floats(0.05, 2) | st.floats(-2, -0.05),
+    absorbing=st.floats(-8, 8),
+    exponent=st.floats(0.4, 4),
+    shift=st.floats(-3, 3),
+)
+def test_random_members_of_the_families(gamma: float, absorbing: float, exponent: float, shift: float) -> None:
+    folds: list[tuple[float, Fold]] = [
+        (-3, lambda x: absorbing + gamma ** (len(x) - 1.0) * np.prod(x - absorbing)),
+        (-3, lambda x: x.sum() + (len(x) - 1) * shift),
+        (0.1, lambda x: (x**exponent).sum() ** (1 / exponent)),
+    ]
+    for low, fold in folds:
+        sets, target = draw(low, 3, fold, 120)
+        model = LawRegressor(polish=False).fit(sets, target)
+        fresh, wanted = draw(low, 3, fold, 20, seed=1)
+        np.testing.assert_allclose(model.predict(fresh), wanted, rtol=1e-6, atol=1e-6 * np.abs(target).max())
+
+
 def test_four_orders_of_magnitude() -> None:
     generator = np.random.default_rng(0)
     sets = [10 ** generator.uniform(0, 4, generator.integers(2, 5)) for _ in range(300)]
@@ -121,7 +143,9 @@ def test_four_orders_of_magnitude() -> None:
 
 def test_a_law_that_no_formula_has() -> None:
     cubic = lambda x: x + x**3
-    undo = lambda u: np.interp(u, cubic(np.linspace(-10, 10, 2_000_001)), np.linspace(-10, 10, 2_000_001))
+    grid = np.linspace(-10, 10, 2_000_001)
+    heights = cubic(grid)
+    undo = lambda u: np.interp(u, heights, grid)
     sets, target = draw(-2, 2, lambda x: undo(cubic(x).sum()))
     model = LawRegressor().fit(sets, target)
     (law,) = model.laws_
