@@ -42,6 +42,7 @@ _SAMPLE = 20_000
 _FITTED = 2_000
 _HELD_OUT = 0.25
 _EXACT = 1e-9
+_LARGEST = 1e100  # whose squares, and their sums, are still finite
 _LEAST_EXPLAINED = 0.8
 _PENALTIES = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)
 
@@ -132,6 +133,10 @@ class Stream:
         self.seen = 0
 
     def take(self, examples: Examples) -> None:
+        """Adds examples."""
+        size = float(torch.cat((examples.values.reshape(-1), examples.target)).abs().max())
+        if size > _LARGEST or 0 < size < 1 / _LARGEST:
+            raise AbelnetError(f"X, y: expected numbers of sizes from 1e-100 to 1e100, got {size:.3g}; rescale them")
         if self.seen == 0:
             self.fits = [SpectralFit(coordinate=coordinate) for coordinate in COORDINATES]
         for fit in list(self.fits):
@@ -189,13 +194,13 @@ def learn_law(
     best = min(tried, key=lambda one: one.mse)
     # A regression that knows no law and is exact where laws are not: training would not find one either.
     hopeless = best.mse > 0.01 * spread and _plain_regression(fitted, held_out, best.errors)[0] < 1e-6 * spread
-    if polish and not hopeless and (_simplest(tried) in curves or best.mse > 0.05 * spread):
+    if polish and not hopeless and (_simplest(tried, spread) in curves or best.mse > 0.05 * spread):
         say("training")
         tried += [_polish(one, fitted).judge(held_out) for one in curves[:1]]
         net = train_abelian_net(fitted, held_out, seed=seed).judge(held_out)
         straight = Candidate("group over a bent line", net.complexity - 1, Operation(net.operation.bijection, Sum()))
         tried += [net, _polish(straight, fitted).judge(held_out)]
-    winner = _simplest(tried)
+    winner = _simplest(tried, spread)
     explained = 1 - winner.mse / spread
     _check_law(winner, explained, fitted, held_out, eigenvalues, refuse=refuse)
     entry = winner.entry
@@ -235,21 +240,21 @@ def _check_enough(examples: Examples) -> None:
         )
 
 
-def _simplest(tried: Sequence[Candidate]) -> Candidate:
+def _simplest(tried: Sequence[Candidate], spread: float) -> Candidate:
     """The simplest whose squared errors do not exceed those of the best by more than their chance difference."""
     best = min(tried, key=lambda one: one.mse)
-    floor = 1e-24 + best.mse * 1e-3
+    exact = 1e-24 * spread
 
     def as_good(one: Candidate) -> bool:
         difference = one.errors - best.errors
         if not bool(difference.isfinite().all()):
             return False
         chance = 2 * float(difference.std()) / math.sqrt(len(difference)) if len(difference) > 1 else 0.0
-        # A law that misses where the best is exact is not saved by chance.
-        worse = one.mse > 4 * best.mse + 1e-18 * float(best.errors.max() + 1)
-        return float(difference.mean()) <= (floor if worse else chance + floor)
+        # A law that errs several times more than the best is not saved by chance.
+        allowed = chance if one.mse <= 4 * best.mse + exact else 0.0
+        return float(difference.mean()) <= allowed + 1e-3 * best.mse + exact
 
-    return min((one for one in tried if one is best or as_good(one)), key=lambda one: (one.complexity, one.rmse))
+    return min((one for one in tried if one is best or as_good(one)), key=lambda one: (one.complexity, one.mse))
 
 
 def _curves(stream: Stream, fitted: Examples, held_out: Examples) -> tuple[list[Candidate], dict[str, float]]:

@@ -94,6 +94,8 @@ LAWS: dict[str, tuple[float, float, Fold, str]] = {
     "log-sum-exp": (-5, 5, lambda x: np.log(np.exp(x).sum()), "x∘y = log(exp(x) + exp(y))"),
     "returns": (-0.3, 0.5, lambda x: np.prod(1 + x) - 1, "x∘y = x + y + x·y"),
     "arcsinh": (-5, 5, lambda x: np.sinh(np.arcsinh(x).sum()), "x∘y = g⁻¹(g(x) + g(y)), g(x) = arcsinh(x / 1)"),
+    "tiny sums": (1e-30, 1e-28, np.sum, "x∘y = x + y"),
+    "exclusive or": (0, 1, lambda x: (1 - np.prod(1 - 2 * x)) / 2, "x∘y = x + y − 2·x·y"),
     "largest": (-5, 5, np.max, "x∘y = max(x, y)"),
     "smallest": (-5, 5, np.min, "x∘y = min(x, y)"),
 }
@@ -258,6 +260,7 @@ def test_constant_duplicates_and_single_elements() -> None:
         ([[1.0, math.inf]] * 9, [3.0] * 9, "X: expected finite numbers in set 0"),
         ([[1.0, 2.0]] * 9, [math.nan] * 9, "y: expected finite numbers, got 9"),
         ("table.csv", [1.0], "X: expected a list of arrays"),
+        ([[1e150, 2.0]] * 9, [3.0] * 9, "expected numbers of sizes from 1e-100 to 1e100, got 1e[+]150"),
         ([], [], "X: expected at least one set"),
     ],
 )
