@@ -1,0 +1,73 @@
+"""Why a min-max network errs on large multisets: it uses lines there that training on small ones never touched.
+
+Looks into the final models of `abelnet synthetic` (the folder is the argument). For each seed it marks the lines that
+decide a value somewhere in training, forwards at the elements or backwards at the sums, and divides the large test
+multisets into those whose result is read off a line that was trained and those whose result is not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import sys
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+
+from abelnet import AbelianGroup, AbelianSemigroup, Monotonic, Operation
+from abelnet.experiments.synthetic import OPERATIONS, MultisetData, make_dataset
+
+
+def lines_used(operation: Operation, data: MultisetData) -> tuple[torch.Tensor, torch.Tensor]:
+    """The line of each element, and the line that the result of each multiset is read off."""
+    network = operation.bijection
+    assert isinstance(network, Monotonic)
+    slope, bias = network.sign()[:, None, None] * network.log_weight.exp(), network.bias
+    elements = data.values[data.mask][:, None]
+    forwards = network._search(elements, slope, bias, False).reshape(-1)
+    u = network(data.values[..., None])
+    identity = operation.law.identity(1)
+    assert identity is not None
+    u = torch.where(data.mask[..., None], u, identity.to(u))
+    folded = operation.law.lower(operation.law.gather(operation.law.lift(u)), u.dtype)
+    return forwards, network._search(folded, slope, bias, True).reshape(-1)
+
+
+@torch.no_grad()
+def look(folder: Path, name: str, model: str) -> None:
+    row = json.loads((folder / "parts" / f"{name}-{model}.json").read_text())
+    state = load_file(folder / "parts" / f"{name}-{model}.safetensors")
+    kind = AbelianGroup if model == "agn" else AbelianSemigroup
+    shares, on_trained, on_untrained = [], [], []
+    for i, seed in enumerate(row["seeds"]):
+        network = Monotonic(1, row["parameters"]["groups"], row["parameters"]["units"])
+        for key, p in network.named_parameters():
+            p.copy_(state[f"parameter.bijection.{key}"][i : i + 1])
+        operation = kind(network)
+        data = make_dataset(name, seed, dtype=torch.float32)
+        trained = torch.cat(lines_used(operation, data.train)).unique()
+        result = operation.reduce(data.large.values[..., None], mask=data.large.mask)[:, 0]
+        squares = (result - data.large.target).square()
+        known = torch.isin(lines_used(operation, data.large)[1], trained)
+        shares.append(100 * float((~known).float().mean()))
+        for part, into in ((known, on_trained), (~known, on_untrained)):
+            into.append(math.sqrt(float(squares[part].mean())) if part.any() else math.nan)
+    median = lambda values: statistics.median([v for v in values if not math.isnan(v)] or [math.nan])
+    print(
+        f"{OPERATIONS[name].formula:<16} {model}  results read off untrained lines: {median(shares):5.1f} %   "
+        f"RMSE on trained lines {median(on_trained):.2e}, on untrained {median(on_untrained):.2e}"
+    )
+
+
+def main() -> None:
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
+    for name in OPERATIONS:
+        for model in ("agn", "asn"):
+            if (folder / "parts" / f"{name}-{model}.json").exists():
+                look(folder, name, model)
+
+
+if __name__ == "__main__":
+    main()
