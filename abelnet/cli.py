@@ -19,6 +19,7 @@ from abelnet import law_report, learning, tables
 from abelnet.errors import AbelnetError
 from abelnet.experiments import comparison, report, synthetic
 from abelnet.files import write_text
+from abelnet.words import cli as words_cli
 
 app = typer.Typer(
     help="Learn how things combine: commutative, associative operations from examples.",
@@ -27,6 +28,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+app.add_typer(words_cli.app, name="words")
 console = Console()
 
 
