@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedWriter
 from pathlib import Path
 from typing import IO, Any
 
@@ -238,7 +239,7 @@ def _numbers(text: bytes) -> NDArray[np.float32] | None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)
         try:
-            return np.fromstring(text, dtype=np.float32, sep=" ")  # type: ignore[call-overload,no-any-return]
+            return np.fromstring(text, dtype=np.float32, sep=" ")
         except (DeprecationWarning, ValueError):
             return None
 
@@ -295,7 +296,7 @@ def write_safetensors(
     quantise: bool = False,
     metadata: dict[str, str] | None = None,
 ) -> None:
-    """Writes what :func:`read_safetensors` maps, words one on a line; ``quantise`` to int8 with a scale for each row."""
+    """Writes what :func:`read_safetensors` maps; ``quantise`` makes it int8 with a scale for each row."""
     bad = next((word for word in words if "\n" in word), None)
     if bad is not None:
         raise AbelnetError(f"{path}: expected words without line breaks, got {bad!r}")
@@ -328,5 +329,5 @@ def write_entries(path: Path, kind: str, words: Sequence[str], vectors: Tensor) 
                 file.write("".join([f"{word} {line % tuple(row)}\n" for word, row in named]).encode())
 
 
-def _packing(path: Path, packed: bool) -> IO[bytes]:
+def _packing(path: Path, packed: bool) -> gzip.GzipFile | BufferedWriter:
     return gzip.open(path, "wb", compresslevel=1) if packed else path.open("wb")

@@ -1,4 +1,4 @@
-r"""Analogy questions :math:`a : b = c : d`: the Bigger Analogy Test Set (BATS) and Google's, as rows of a vocabulary."""
+r"""Analogy questions :math:`a : b = c : d`: the Bigger Analogy Test Set and Google's, as rows of a vocabulary."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ from abelnet.errors import AbelnetError, check_count
 from abelnet.words.vectors import WordVectors
 
 CASES = ("auto", "keep", "lower", "fold")
+# Rows of a word and of its answers.
+_Pairs = list[tuple[int, list[int]]]
 _BATS_CATEGORIES = {"I": "Inflectional", "D": "Derivational", "L": "Lexicographic", "E": "Encyclopedic"}
 # Answers stand between slashes; one has a slash of its own, between digits: 50/50_burger.
 _BETWEEN_ANSWERS = re.compile(r"(?<!\d)/|/(?!\d)")
@@ -192,7 +194,9 @@ def google_questions(vectors: WordVectors, path: str | Path | None = None, *, ca
         Section(name='family', category='Semantic', total=506, used=506, questions=506)
     """
     row = _lookup(vectors, case)
-    sections, section, rows = [], [], []
+    sections: list[Section] = []
+    section: list[int] = []
+    rows: list[list[int | None]] = []
     for name, lines in read_google(path).items():
         known = [found for line in lines if None not in (found := [row(word) for word in line])]
         category = "Syntactic" if name.startswith("gram") else "Semantic"
@@ -226,9 +230,9 @@ def bats_questions(vectors: WordVectors, folder: str | Path, *, seed: int = 0, c
     """
     row = _lookup(vectors, case)
     seed = check_count("seed", seed, least=0)
-    parts: tuple[list[tuple[str, str, int, int, list[tuple[int, list[int]]]]], ...] = ([], [], [])
+    parts: tuple[list[tuple[Relation, int, _Pairs]], ...] = ([], [], [])
     for relation in read_bats(folder):
-        known = []
+        known: _Pairs = []
         for word, answers in relation.pairs:
             first = row(word)
             rows = list(dict.fromkeys(found for answer in answers if (found := row(answer)) is not None))
@@ -239,19 +243,23 @@ def bats_questions(vectors: WordVectors, folder: str | Path, *, seed: int = 0, c
         cuts = (order[2 * fifth :], order[fifth : 2 * fifth], order[:fifth])
         for part, chosen in zip(parts, cuts, strict=True):
             pairs = [known[i] for i in sorted(chosen)]
-            part.append((relation.name, relation.category, len(relation.pairs), len(known), pairs))
+            part.append((relation, len(known), pairs))
     train, validation, test = (
         _combined(f"BATS {name}", part) for name, part in zip(("train", "validation", "test"), parts, strict=True)
     )
     return Splits(train, validation, test)
 
 
-def _combined(title: str, part: Sequence[tuple[str, str, int, int, list[tuple[int, list[int]]]]]) -> Questions:
-    sections, section, words, answers, answer = [], [], [], [], []
-    for number, (name, category, total, used, pairs) in enumerate(part):
+def _combined(title: str, part: Sequence[tuple[Relation, int, _Pairs]]) -> Questions:
+    sections: list[Section] = []
+    section: list[int] = []
+    words: list[tuple[int, int, int]] = []
+    answers: list[list[int]] = []
+    answer: list[int] = []
+    for relation, used, pairs in part:
         count = len(pairs) * (len(pairs) - 1)
-        sections.append(Section(name, category, total, used, count))
-        section += [number] * count
+        section += [len(sections)] * count
+        sections.append(Section(relation.name, relation.category, len(relation.pairs), used, count))
         start = len(answers)
         answers += [rows for _, rows in pairs]
         for i, (a, b) in enumerate(pairs):

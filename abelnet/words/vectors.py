@@ -216,7 +216,7 @@ class WordVectors:
         r"""The words nearest by cosine to :math:`\sum_p v_p / \|v_p\| - \sum_n v_n / \|v_n\|`, none of those given.
 
         Arguments:
-            positive: A word, a vector, or a list of these, each of which may come as a pair with its weight.
+            positive: A word, a vector (taken as it is), or a list of these, each perhaps in a pair with its weight.
             negative: Likewise; the weight of those without is −1.
             topn: How many words.
             restrict_vocab: Search the first so many words only, the most frequent ones.
@@ -234,7 +234,7 @@ class WordVectors:
                     given.append(self.index(thing))
                     query += weight * self.units(torch.tensor(given[-1])).double()
                 else:
-                    query += weight * self._direction(thing)
+                    query += weight * self._as_vector(thing)
         if not given and not bool(query.any()):
             raise AbelnetError("positive, negative: expected at least one word or vector other than zero")
         count = min(limit, check_count("topn", topn) + len(given))
@@ -243,7 +243,7 @@ class WordVectors:
         pairs = zip(found.indices[0].tolist(), found.scores[0].tolist(), strict=True)
         return [(words[row], score) for row, score in pairs if row not in given][:topn]
 
-    def _direction(self, vector: Any) -> Tensor:
+    def _as_vector(self, vector: Any) -> Tensor:
         try:
             tensor = torch.as_tensor(vector, dtype=torch.float64)
         except (TypeError, ValueError, RuntimeError):
@@ -252,8 +252,7 @@ class WordVectors:
             raise AbelnetError(
                 f"positive, negative: expected vectors of shape ({self.dim},), got {tuple(tensor.shape)}"
             )
-        norm = torch.linalg.vector_norm(tensor)
-        return tensor / norm if norm else tensor
+        return tensor
 
     @classmethod
     def default(cls) -> WordVectors:
