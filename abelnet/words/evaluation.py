@@ -145,9 +145,10 @@ def evaluate(
 
     Example:
         >>> from abelnet.words.questions import google_questions
-        >>> vectors = WordVectors(["man", "king", "woman", "queen"], torch.eye(4)[:, :3] + torch.eye(4)[:, 1:])
-        >>> evaluate(vectors, google_questions(vectors)).rows()[0].questions
-        0
+        >>> table = torch.tensor([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+        >>> vectors = WordVectors(["man", "king", "woman", "queen"], table)
+        >>> evaluate(vectors, google_questions(vectors)).rows()[0]
+        Row(name='Overall', questions=2, correct={'all_candidates': {'wv': 2}, 'excluding_abc': {'wv': 2}})
     """
     models = {"wv": offset} if models is None else dict(models)
     if not models:
