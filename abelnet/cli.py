@@ -20,6 +20,7 @@ from abelnet.errors import AbelnetError
 from abelnet.estimators import LawRegressor
 from abelnet.experiments import comparison, report, synthetic
 from abelnet.files import write_text
+from abelnet.words import cli as words_cli
 
 app = typer.Typer(
     help="Learn how things combine: commutative, associative operations from examples.",
@@ -28,6 +29,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+app.add_typer(words_cli.app, name="words")
 console = Console()
 
 

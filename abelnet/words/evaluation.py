@@ -1,0 +1,171 @@
+"""How many analogy questions a model answers, over the whole vocabulary, with and without the words it was given."""
+
+from __future__ import annotations
+
+__all__ = ["SETTINGS", "Evaluation", "Model", "Row", "evaluate", "offset"]
+
+import csv
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from abelnet.errors import AbelnetError
+from abelnet.files import replacing, write_text
+from abelnet.words.questions import Questions
+from abelnet.words.retrieval import nearest
+from abelnet.words.vectors import WordVectors
+
+Model = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""From unit vectors of a, b and c, each with shape :math:`(n, d)`, to what should be near to that of d."""
+
+SETTINGS = ("all_candidates", "excluding_abc")
+_QUESTIONS = 8192
+
+
+def offset(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    r"""The model WV: :math:`b - a + c`.
+
+    Example:
+        >>> offset(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0]), torch.tensor([2.0, 0.0]))
+        tensor([2., 1.])
+    """
+    return b - a + c
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table of results.
+
+    Attributes:
+        name: Overall, a category or a section.
+        questions: Number of questions.
+        correct: Number of right answers for each setting and model.
+    """
+
+    name: str
+    questions: int
+    correct: dict[str, dict[str, int]]
+
+    def percent(self, setting: str, model: str) -> float:
+        """Right answers in a hundred questions; 0 of none."""
+        return 100 * self.correct[setting][model] / self.questions if self.questions else 0.0
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    r"""What the models answered.
+
+    Attributes:
+        questions: The :math:`n` questions.
+        models: Names of the :math:`m` models.
+        predicted: Rows of the answers, with shape :math:`(2, m, n)`: first all words are candidates, then :math:`a, b`
+            and :math:`c` are not.
+        correct: Whether they are accepted, likewise.
+    """
+
+    questions: Questions
+    models: tuple[str, ...]
+    predicted: Tensor
+    correct: Tensor
+
+    def rows(self) -> list[Row]:
+        """Overall, then each category, then each section that has questions, as in the tables of the paper."""
+        sections = self.questions.sections
+        groups: dict[str, list[int]] = {"Overall": list(range(len(sections)))}
+        for number, section in enumerate(sections):
+            groups.setdefault(section.category, []).append(number)
+        groups |= {section.name: [number] for number, section in enumerate(sections)}
+        rows = []
+        for name, numbers in groups.items():
+            chosen = torch.isin(self.questions.section, torch.tensor(numbers))
+            counts = self.correct[:, :, chosen].sum(-1).tolist()
+            correct = {
+                setting: dict(zip(self.models, line, strict=True))
+                for setting, line in zip(SETTINGS, counts, strict=True)
+            }
+            rows.append(Row(name, int(chosen.sum()), correct))
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain numbers and text, ready for JSON."""
+        rows = self.rows()
+        tables = {
+            setting: {
+                row.name: {"questions": row.questions}
+                | {model: row.correct[setting][model] for model in self.models}
+                | {f"{model}_percent": round(row.percent(setting, model), 4) for model in self.models}
+                for row in rows
+            }
+            for setting in SETTINGS
+        }
+        sections = {
+            section.name: {"category": section.category, "total": section.total, "used": section.used}
+            for section in self.questions.sections
+        }
+        return {"title": self.questions.title, "models": list(self.models), "sections": sections} | tables
+
+    def write_json(self, path: str | Path) -> None:
+        """Writes :meth:`to_dict`."""
+        write_text(Path(path), json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n")
+
+    def write_csv(self, path: str | Path) -> None:
+        """Writes a line for each row, setting and model: name, setting, model, num, correct, percent."""
+        with replacing(Path(path)) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(["name", "setting", "model", "num", "correct", "percent"])
+            for setting in SETTINGS:
+                for row in self.rows():
+                    for model in self.models:
+                        percent = f"{row.percent(setting, model):.4f}"
+                        writer.writerow([row.name, setting, model, row.questions, row.correct[setting][model], percent])
+
+
+def evaluate(
+    vectors: WordVectors,
+    questions: Questions,
+    models: Mapping[str, Model] | None = None,
+    *,
+    on_progress: Callable[[float], None] | None = None,
+) -> Evaluation:
+    r"""Asks models all questions; the answer is the word whose vector has the largest cosine with what they give.
+
+    All words of the vocabulary are candidates, and once more all but :math:`a, b, c`; both answers, for all models,
+    come from one pass over the vocabulary.
+
+    Arguments:
+        vectors: The vocabulary.
+        questions: What to ask.
+        models: Models by name; ``{"wv": offset}`` if None.
+        on_progress: Called now and then with the part that is done, from 0 to 1.
+
+    Example:
+        >>> from abelnet.words.questions import google_questions
+        >>> table = torch.tensor([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+        >>> vectors = WordVectors(["man", "king", "woman", "queen"], table)
+        >>> evaluate(vectors, google_questions(vectors)).rows()[0]
+        Row(name='Overall', questions=2, correct={'all_candidates': {'wv': 2}, 'excluding_abc': {'wv': 2}})
+    """
+    models = {"wv": offset} if models is None else dict(models)
+    if not models:
+        raise AbelnetError("models: expected at least one")
+    count = len(questions)
+    queries = torch.empty(len(models), count, vectors.dim)
+    with torch.no_grad():
+        for start in range(0, count, _QUESTIONS):
+            part = slice(start, start + _QUESTIONS)
+            a, b, c = vectors.units(questions.words[part]).unbind(1)
+            for number, (name, model) in enumerate(models.items()):
+                given = model(a, b, c)
+                if given.shape != a.shape:
+                    raise AbelnetError(f"{name}: expected shape {tuple(a.shape)} from it, got {tuple(given.shape)}")
+                queries[number, part] = given.to(queries.dtype)
+    # Three words are left out, so one of the best four is the best of the others.
+    found = nearest(vectors.vectors, queries, min(4, len(vectors)), norms=vectors.norms, on_progress=on_progress)
+    others = found.excluding(questions.words.expand(len(models), -1, -1))
+    predicted = torch.stack((found.indices[..., 0], others.indices[..., 0]))
+    return Evaluation(questions, tuple(models), predicted, questions.accepts(predicted))

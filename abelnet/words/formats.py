@@ -1,0 +1,333 @@
+"""Files of word vectors: word2vec binary and text, GloVe text, gzip of these, and safetensors."""
+
+from __future__ import annotations
+
+__all__ = ["KINDS", "Entries", "kind_of", "read_entries", "read_safetensors", "write_entries", "write_safetensors"]
+
+import gzip
+import mmap
+import re
+import shutil
+import tempfile
+import warnings
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BufferedWriter
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from abelnet.errors import AbelnetError
+from abelnet.files import replacing
+
+KINDS = ("binary", "text", "safetensors")
+_SUFFIXES = {".bin": "binary", ".txt": "text", ".vec": "text", ".safetensors": "safetensors"}
+_FORMAT = "abelnet word vectors 1"
+# The words of a vocabulary are short; a space that is farther away means that the file is not what it says.
+_LONGEST_WORD = 4096
+_TEXT_PART = 1 << 24
+_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class Entries:
+    """What a file holds: undecoded words and their vectors :math:`(V, d)` in float32."""
+
+    kind: str
+    words: list[bytes]
+    vectors: Tensor
+
+
+def kind_of(path: Path) -> str | None:
+    """The format that the name of a file stands for: one of :data:`KINDS`, or None for other names.
+
+    Example:
+        >>> kind_of(Path("GoogleNews-vectors-negative300.bin.gz"))
+        'binary'
+    """
+    suffixes = path.suffixes[:-1] if path.suffix == ".gz" else path.suffixes
+    return _SUFFIXES.get(suffixes[-1]) if suffixes else None
+
+
+def read_entries(path: Path, *, limit: int | None = None, kind: str | None = None) -> Entries:
+    """Reads word2vec binary or text, or GloVe text, each as it is or compressed by gzip.
+
+    Arguments:
+        path: The file.
+        limit: How many entries to read, from the first; all of them if None.
+        kind: ``"binary"`` or ``"text"``; None tells by the name of the file, and failing that by its content.
+    """
+    with _unpacked(path) as (file, size):
+        if size == 0:
+            raise AbelnetError(f"{path}: expected word vectors, got an empty file")
+        kind = kind or kind_of(path) or _guess(file)
+        if kind == "binary":
+            words, vectors = _read_binary(path, file, size, limit)
+        else:
+            words, vectors = _read_text(path, file, limit)
+    if not words:
+        raise AbelnetError(f"{path}: expected at least one word, got none")
+    _check_numbers(path, words, vectors)
+    return Entries(kind, words, vectors)
+
+
+@contextmanager
+def _unpacked(path: Path) -> Iterator[tuple[IO[bytes], int]]:
+    """A file that can be mapped, and its size; what gzip holds goes to disk first, never to memory."""
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise AbelnetError(f"{path}: expected a file of word vectors, got: {error.strerror}") from None
+    with file:
+        if file.read(2) != b"\x1f\x8b":
+            file.seek(0)
+            yield file, path.stat().st_size
+            return
+        file.seek(0)
+        with tempfile.TemporaryFile() as unpacked:
+            try:
+                with gzip.open(file) as packed:
+                    shutil.copyfileobj(packed, unpacked, 1 << 20)
+            except (OSError, EOFError, zlib.error) as error:
+                place = f"after {unpacked.tell():,} unpacked bytes"
+                raise AbelnetError(f"{path}: expected a whole gzip file, got, {place}: {error}") from None
+            size = unpacked.tell()
+            unpacked.seek(0)
+            yield unpacked, size
+
+
+def _guess(file: IO[bytes]) -> str:
+    start = file.read(4096)
+    file.seek(0)
+    return "binary" if re.search(rb"[\x00-\x08\x0e-\x1f]", start) else "text"
+
+
+def _header(line: bytes) -> tuple[int, int] | None:
+    """Number of words and dimensions, if this is the first line of a word2vec file."""
+    match = re.fullmatch(rb"\s*(\d{1,18})[ \t]+(\d{1,18})\s*", line)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def _read_binary(path: Path, file: IO[bytes], size: int, limit: int | None) -> tuple[list[bytes], Tensor]:
+    mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    position = mapped.find(b"\n", 0, 64) + 1
+    header = _header(mapped[: position - 1]) if position else None
+    if header is None:
+        raise AbelnetError(
+            f"{path}, byte 0: expected a line with the number of words and of dimensions, got {mapped[:24]!r}"
+        )
+    count, dim = header
+    width = 4 * dim
+    if dim == 0 or position + count * (width + 2) > size:
+        raise AbelnetError(
+            f"{path}, byte 0: expected {count:,} words of {dim:,} dimensions as the first line says, "
+            f"got {size:,} bytes, in which they do not fit"
+        )
+    wanted = count if limit is None else min(count, limit)
+    # Each entry starts where the one before ends, so this loop cannot be vectorised; it does nothing but find spaces.
+    find, gap, spaces, starts = mapped.find, 1 + width, [], []
+    for _ in range(wanted):
+        space = find(b" ", position, position + _LONGEST_WORD)
+        starts.append(position)
+        spaces.append(space)
+        if space < 0 or space + gap > size:
+            raise AbelnetError(
+                f"{path}, byte {position:,}: expected word {len(spaces):,} of {count:,} and its {width:,} bytes of "
+                f"numbers, got {mapped[position : position + 24]!r} of {size - position:,} bytes left"
+            )
+        position = space + gap
+    words = [mapped[start:space].lstrip(b"\n") for start, space in zip(starts, spaces, strict=True)]
+    if wanted == count and mapped[position : position + 64].strip():
+        raise AbelnetError(
+            f"{path}, byte {position:,}: expected the end of the file after {count:,} words, "
+            f"got {size - position:,} bytes more"
+        )
+    if not all(words) or b"\n" in b"".join(words):
+        bad = next(i for i, word in enumerate(words) if not word or b"\n" in word)
+        raise AbelnetError(f"{path}, byte {starts[bad]:,}: expected word {bad + 1:,} of {count:,}, got {words[bad]!r}")
+    # A view of every place that numbers may start at, of which the right ones are copied.
+    windows = np.lib.stride_tricks.as_strided(
+        np.frombuffer(mapped, np.uint8), (size - width + 1, width), (1, 1), writeable=False
+    )
+    vectors = torch.empty(wanted, dim)
+    np.take(windows, np.array(spaces, np.int64) + 1, axis=0, out=vectors.numpy().view(np.uint8), mode="clip")
+    return words, vectors
+
+
+def _read_text(path: Path, file: IO[bytes], limit: int | None) -> tuple[list[bytes], Tensor]:
+    words: list[bytes] = []
+    parts: list[NDArray[np.float32]] = []
+    count = dim = None
+    for first, lines in _lines(file):
+        if first == 1 and (header := _header(lines[0])):
+            count, dim = header
+            first, lines = 2, lines[1:]
+        if dim is None:
+            dim = len(lines[0].split()) - 1
+        if dim < 1:
+            raise AbelnetError(
+                f"{path}, line {first}: expected a word and its numbers, got {(lines or [b''])[0][:40]!r}"
+            )
+        if limit is not None:
+            lines = lines[: limit - len(words)]
+        if not lines:
+            continue
+        part_words, part = _parse_lines(path, first, lines, dim)
+        words += part_words
+        parts.append(part)
+        if len(words) == limit:
+            break
+    wanted = count if limit is None or count is None else min(count, limit)
+    if wanted is not None and len(words) != wanted:
+        raise AbelnetError(f"{path}, line 1: expected {count:,} words as the first line says, got {len(words):,}")
+    return words, torch.from_numpy(np.concatenate(parts)) if parts else torch.empty(0, 1)
+
+
+def _lines(file: IO[bytes]) -> Iterator[tuple[int, list[bytes]]]:
+    """Lines in parts, each with the number of its first; empty lines at the end are left out."""
+    rest, number, empty = b"", 1, 0
+    while True:
+        part = file.read(_TEXT_PART)
+        *lines, rest = (rest + part).split(b"\n")
+        if not part:
+            lines = [rest] if rest else []
+        lines = [b""] * empty + lines
+        first, number = number - empty, number + len(lines) - empty
+        filled = len(lines)
+        while filled and not lines[filled - 1].strip():
+            filled -= 1
+        empty = len(lines) - filled
+        if filled:
+            yield first, lines[:filled]
+        if not part:
+            return
+
+
+def _parse_lines(path: Path, first: int, lines: list[bytes], dim: int) -> tuple[list[bytes], NDArray[np.float32]]:
+    words, texts = [], []
+    plain = True
+    for line in lines:
+        word, _, text = line.partition(b" ")
+        text = text.strip()
+        plain = plain and text.count(b" ") == dim - 1
+        words.append(word)
+        texts.append(text)
+    numbers = _numbers(b" ".join(texts)) if plain else None
+    if numbers is None or numbers.size != dim * len(lines) or not all(words):
+        # A word may have spaces in it, as in GloVe 840B; else the line is at fault.
+        words, rows = [], []
+        for number, line in enumerate(lines, first):
+            fields = line.split()
+            row = _numbers(b" ".join(fields[-dim:])) if len(fields) > dim else None
+            if row is None or row.size != dim:
+                raise AbelnetError(f"{path}, line {number}: expected a word and {dim} numbers, got {line[:60]!r}")
+            words.append(b" ".join(fields[:-dim]))
+            rows.append(row)
+        return words, np.stack(rows)
+    return words, numbers.reshape(len(lines), dim)
+
+
+def _numbers(text: bytes) -> NDArray[np.float32] | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        try:
+            return np.fromstring(text, dtype=np.float32, sep=" ")
+        except (DeprecationWarning, ValueError):
+            return None
+
+
+def _check_numbers(path: Path, words: Sequence[bytes], vectors: Tensor) -> None:
+    # One look at a sum is enough for most files; a finite table whose sum overflows is cleared by the second look.
+    if bool(torch.isfinite(vectors.sum())):
+        return
+    for start in range(0, len(words), _ROWS):
+        bad = ~torch.isfinite(vectors[start : start + _ROWS]).all(1)
+        if bool(bad.any()):
+            place = start + int(bad.int().argmax())
+            raise AbelnetError(
+                f"{path}, word {place + 1:,} ({words[place][:40]!r}): expected finite numbers, got NaN or infinity"
+            )
+
+
+def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors, memory-mapped, and metadata of a file that :func:`write_safetensors` has written."""
+    tensors = {}
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            for name in file.keys():  # noqa: SIM118
+                tensors[name] = file.get_tensor(name)
+    except (SafetensorError, OSError) as error:
+        raise AbelnetError(f"{path}: expected a whole safetensors file, got: {error}") from None
+    shapes = {name: (str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)) for name, tensor in tensors.items()}
+    vectors, words = tensors.get("vectors"), tensors.get("words")
+    if vectors is None or words is None or vectors.ndim != 2 or words.ndim != 1 or words.dtype != torch.uint8:
+        raise AbelnetError(
+            f"{path}: expected tensors vectors (V, d) and words (bytes, one word on a line), got {shapes}"
+        )
+    rows = len(vectors)
+    lines = int((words == ord("\n")).sum()) + 1
+    if min(vectors.shape) == 0 or lines != rows:
+        raise AbelnetError(f"{path}: expected a word for each of {rows:,} vectors, got {lines:,} words, {shapes}")
+    for name, dtype in (("scales", torch.float32), ("norms", torch.float32)):
+        if name in tensors and (tensors[name].shape != (rows,) or tensors[name].dtype != dtype):
+            raise AbelnetError(f"{path}: expected {rows:,} {name} in float32, got {shapes[name]}")
+    if (vectors.dtype == torch.int8) != ("scales" in tensors) or not (
+        vectors.is_floating_point() or vectors.dtype == torch.int8
+    ):
+        raise AbelnetError(f"{path}: expected floating-point vectors, or int8 ones with scales, got {shapes}")
+    return tensors, metadata
+
+
+def write_safetensors(
+    path: Path,
+    words: Sequence[str],
+    vectors: Tensor,
+    norms: Tensor,
+    *,
+    quantise: bool = False,
+    metadata: dict[str, str] | None = None,
+) -> None:
+    """Writes what :func:`read_safetensors` maps; ``quantise`` makes it int8 with a scale for each row."""
+    bad = next((word for word in words if "\n" in word), None)
+    if bad is not None:
+        raise AbelnetError(f"{path}: expected words without line breaks, got {bad!r}")
+    text = np.frombuffer("\n".join(words).encode(), np.uint8)
+    tensors = {"words": torch.from_numpy(text.copy())}
+    if quantise:
+        scales = vectors.abs().amax(1).clamp(min=torch.finfo(torch.float32).tiny) / 127
+        tensors |= {"vectors": (vectors / scales[:, None]).round().to(torch.int8), "scales": scales}
+    else:
+        tensors |= {"vectors": vectors.contiguous(), "norms": norms}
+    with replacing(path) as temporary:
+        save_file(tensors, temporary, {"format": _FORMAT} | (metadata or {}))
+
+
+def write_entries(path: Path, kind: str, words: Sequence[str], vectors: Tensor) -> None:
+    """Writes word2vec ``"binary"`` or ``"text"``; gzip of it where the name ends in ``.gz``."""
+    bad = next((word for word in words if not word or word.split() != [word]), None)
+    if bad is not None:
+        raise AbelnetError(f"{path}: expected words without white space, which word2vec files cannot hold, got {bad!r}")
+    table: NDArray[Any] = vectors.numpy()
+    # 9 digits are enough to read the same float32 again.
+    line = " ".join(["%.9g"] * table.shape[1])
+    with replacing(path) as temporary, _packing(temporary, path.suffix == ".gz") as file:
+        file.write(b"%d %d\n" % table.shape)
+        for start in range(0, len(words), _ROWS):
+            named = zip(words[start : start + _ROWS], table[start : start + _ROWS], strict=True)
+            if kind == "binary":
+                file.write(b"".join([b"%s %s\n" % (word.encode(), row.tobytes()) for word, row in named]))
+            else:
+                file.write("".join([f"{word} {line % tuple(row)}\n" for word, row in named]).encode())
+
+
+def _packing(path: Path, packed: bool) -> gzip.GzipFile | BufferedWriter:
+    return gzip.open(path, "wb", compresslevel=1) if packed else path.open("wb")

@@ -1,0 +1,307 @@
+r"""Analogy questions :math:`a : b = c : d`: the Bigger Analogy Test Set and Google's, as rows of a vocabulary."""
+
+from __future__ import annotations
+
+__all__ = [
+    "CASES",
+    "Questions",
+    "Relation",
+    "Section",
+    "Splits",
+    "bats_questions",
+    "google_questions",
+    "read_bats",
+    "read_google",
+]
+
+import re
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from abelnet.errors import AbelnetError, check_count
+from abelnet.words.vectors import WordVectors
+
+CASES = ("auto", "keep", "lower", "fold")
+# Rows of a word and of its answers.
+_Pairs = list[tuple[int, list[int]]]
+_BATS_CATEGORIES = {"I": "Inflectional", "D": "Derivational", "L": "Lexicographic", "E": "Encyclopedic"}
+# Answers stand between slashes; one has a slash of its own, between digits: 50/50_burger.
+_BETWEEN_ANSWERS = re.compile(r"(?<!\d)/|/(?!\d)")
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A subcategory of BATS.
+
+    Attributes:
+        name: Such as ``"E01 country - capital"``.
+        category: Inflectional, Derivational, Lexicographic or Encyclopedic.
+        pairs: Words, each with its accepted answers, the best first.
+    """
+
+    name: str
+    category: str
+    pairs: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """Questions that go together, and how many of them the vocabulary can be asked.
+
+    Attributes:
+        name: Its name.
+        category: What it belongs to.
+        total: How many questions (Google) or pairs (BATS) there are.
+        used: How many of them have all their words in the vocabulary.
+        questions: How many questions came of it.
+    """
+
+    name: str
+    category: str
+    total: int
+    used: int
+    questions: int
+
+
+@dataclass(frozen=True)
+class Questions:
+    r"""Questions :math:`a : b = c : ?` as rows of a vocabulary.
+
+    Attributes:
+        title: What they are.
+        sections: Which questions go together, in order.
+        section: Section of each question, with shape :math:`(n)`.
+        words: Rows of :math:`a, b, c`, with shape :math:`(n, 3)`.
+        answers: Lists of accepted answers, with shape :math:`(p, m)`, the best first, filled up with −1.
+        answer: Which list is that of each question, with shape :math:`(n)`.
+    """
+
+    title: str
+    sections: tuple[Section, ...]
+    section: Tensor
+    words: Tensor
+    answers: Tensor
+    answer: Tensor
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def targets(self) -> Tensor:
+        r"""The best answer of each question, with shape :math:`(n)`: what to train on."""
+        return self.answers[self.answer, 0]
+
+    def accepts(self, rows: Tensor) -> Tensor:
+        r"""Whether each row is an accepted answer of its question: :math:`(*, n)` to booleans :math:`(*, n)`.
+
+        Example:
+            >>> questions = google_questions(WordVectors.default())
+            >>> questions.accepts(questions.targets).all()
+            tensor(True)
+        """
+        found = torch.zeros_like(rows, dtype=torch.bool)
+        for column in self.answers.t():
+            answer = column[self.answer]
+            found |= (rows == answer) & (answer >= 0)
+        return found
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Questions among the pairs of each part of a split."""
+
+    train: Questions
+    validation: Questions
+    test: Questions
+
+
+def read_google(path: str | Path | None = None) -> dict[str, list[tuple[str, str, str, str]]]:
+    """The sections of a file of questions in Google's layout; of Google's own set, which is embedded, if None.
+
+    Example:
+        >>> sections = read_google()
+        >>> len(sections), sum(len(section) for section in sections.values())
+        (14, 19544)
+    """
+    if path is None:
+        source, raw = (
+            "questions-words.txt",
+            (resources.files("abelnet.words") / "data" / "questions-words.txt").read_bytes(),
+        )
+    else:
+        source, raw = str(path), _read(Path(path))
+    sections: dict[str, list[tuple[str, str, str, str]]] = {}
+    current: list[tuple[str, str, str, str]] | None = None
+    for number, line in enumerate(_decoded(source, raw).splitlines(), 1):
+        fields = line.split()
+        if not fields:
+            continue
+        if line.startswith(":"):
+            current = sections.setdefault(" ".join(fields).removeprefix(":").strip(), [])
+        elif current is None or len(fields) != 4:
+            expected = "four words" if current is not None else "a line with a colon and the name of a section"
+            raise AbelnetError(f"{source}, line {number}: expected {expected}, got {line[:60]!r}")
+        else:
+            current.append((fields[0], fields[1], fields[2], fields[3]))
+    if not sections:
+        raise AbelnetError(f"{source}: expected sections of questions, got none")
+    return sections
+
+
+def read_bats(folder: str | Path) -> tuple[Relation, ...]:
+    """The relations of BATS from its folder as distributed: a folder for each category, a file for each relation."""
+    folder = Path(folder)
+    paths = sorted(folder.glob("*/*.txt"))
+    if not paths:
+        raise AbelnetError(f"{folder}: expected the folder of BATS, with a folder of .txt files for each category")
+    relations = []
+    for path in paths:
+        match = re.fullmatch(r"(([IDLE])\d\d) \[(.*)\]", path.stem)
+        if match is None:
+            raise AbelnetError(f"{path}: expected a name such as 'I01 [noun - plural_reg].txt'")
+        pairs = []
+        for number, line in enumerate(_decoded(str(path), _read(path)).split("\n"), 1):
+            if not line.strip():
+                continue
+            word, tab, rest = line.strip().partition("\t")
+            answers = tuple(dict.fromkeys(filter(None, _BETWEEN_ANSWERS.split(rest.strip()))))
+            if not tab or not word or not answers:
+                raise AbelnetError(f"{path}, line {number}: expected a word, a tab and its answers, got {line[:60]!r}")
+            pairs.append((word, answers))
+        relations.append(Relation(f"{match[1]} {match[3]}", _BATS_CATEGORIES[match[2]], tuple(pairs)))
+    return tuple(relations)
+
+
+def google_questions(vectors: WordVectors, path: str | Path | None = None, *, case: str = "auto") -> Questions:
+    r"""Google's questions, those with a word that is not in the vocabulary left out.
+
+    Arguments:
+        vectors: The vocabulary.
+        path: Questions in the same layout; Google's own if None.
+        case: ``"keep"`` looks up words as they are written, ``"lower"`` in lower case, ``"fold"`` whatever their case,
+            the most frequent first; ``"auto"`` lowers them if no word of the vocabulary has a capital letter.
+
+    Example:
+        >>> questions = google_questions(WordVectors.default())
+        >>> questions.sections[4]
+        Section(name='family', category='Semantic', total=506, used=506, questions=506)
+    """
+    row = _lookup(vectors, case)
+    sections: list[Section] = []
+    section: list[int] = []
+    rows: list[list[int | None]] = []
+    for name, lines in read_google(path).items():
+        known = [found for line in lines if None not in (found := [row(word) for word in line])]
+        category = "Syntactic" if name.startswith("gram") else "Semantic"
+        section += [len(sections)] * len(known)
+        sections.append(Section(name, category, len(lines), len(known), len(known)))
+        rows += known
+    table = torch.tensor(rows, dtype=torch.long).reshape(-1, 4)
+    return Questions(
+        "Google" if path is None else Path(path).name,
+        tuple(sections),
+        torch.tensor(section, dtype=torch.long),
+        table[:, :3],
+        table[:, 3:],
+        torch.arange(len(table)),
+    )
+
+
+def bats_questions(vectors: WordVectors, folder: str | Path, *, seed: int = 0, case: str = "auto") -> Splits:
+    r"""BATS split 60/20/20 by pairs, and all ordered combinations of two pairs within each part.
+
+    A pair is used if its word and at least one of its answers are in the vocabulary; those answers are accepted, and
+    the first of them is the one to train on, and :math:`b`. Of :math:`n` pairs used in a relation
+    :math:`\lceil n / 5 \rceil` are for testing, as many for validation, the others for training; the draw in one
+    relation does not depend on the others.
+
+    Arguments:
+        vectors: The vocabulary.
+        folder: The folder of BATS as distributed.
+        seed: Fixes the split.
+        case: As in :func:`google_questions`.
+    """
+    row = _lookup(vectors, case)
+    seed = check_count("seed", seed, least=0)
+    parts: tuple[list[tuple[Relation, int, _Pairs]], ...] = ([], [], [])
+    for relation in read_bats(folder):
+        known: _Pairs = []
+        for word, answers in relation.pairs:
+            first = row(word)
+            rows = list(dict.fromkeys(found for answer in answers if (found := row(answer)) is not None))
+            if first is not None and rows:
+                known.append((first, rows))
+        order = np.random.default_rng([seed, zlib.crc32(relation.name.encode())]).permutation(len(known))
+        fifth = -(-len(known) // 5)
+        cuts = (order[2 * fifth :], order[fifth : 2 * fifth], order[:fifth])
+        for part, chosen in zip(parts, cuts, strict=True):
+            pairs = [known[i] for i in sorted(chosen)]
+            part.append((relation, len(known), pairs))
+    train, validation, test = (
+        _combined(f"BATS {name}", part) for name, part in zip(("train", "validation", "test"), parts, strict=True)
+    )
+    return Splits(train, validation, test)
+
+
+def _combined(title: str, part: Sequence[tuple[Relation, int, _Pairs]]) -> Questions:
+    sections: list[Section] = []
+    section: list[int] = []
+    words: list[tuple[int, int, int]] = []
+    answers: list[list[int]] = []
+    answer: list[int] = []
+    for relation, used, pairs in part:
+        count = len(pairs) * (len(pairs) - 1)
+        section += [len(sections)] * count
+        sections.append(Section(relation.name, relation.category, len(relation.pairs), used, count))
+        start = len(answers)
+        answers += [rows for _, rows in pairs]
+        for i, (a, b) in enumerate(pairs):
+            for j, (c, _) in enumerate(pairs):
+                if i != j:
+                    words.append((a, b[0], c))
+                    answer.append(start + j)
+    width = max((len(rows) for rows in answers), default=1)
+    return Questions(
+        title,
+        tuple(sections),
+        torch.tensor(section, dtype=torch.long),
+        torch.tensor(words, dtype=torch.long).reshape(-1, 3),
+        torch.tensor([rows + [-1] * (width - len(rows)) for rows in answers], dtype=torch.long).reshape(-1, width),
+        torch.tensor(answer, dtype=torch.long),
+    )
+
+
+def _lookup(vectors: WordVectors, case: str) -> Callable[[str], int | None]:
+    """From a word as it is written in a question to its row."""
+    if case not in CASES:
+        raise AbelnetError(f"case: expected {', '.join(CASES)}, got {case!r}")
+    rows = vectors.key_to_index
+    if case == "fold":
+        folded: dict[str, int] = {}
+        for row, word in enumerate(vectors.index_to_key):
+            folded.setdefault(word.lower(), row)
+        return lambda word: folded.get(word.lower())
+    if case == "lower" or (case == "auto" and vectors.is_lower_case):
+        return lambda word: rows.get(word.lower())
+    return rows.get
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise AbelnetError(f"{path}: expected a file of questions, got: {error.strerror}") from None
+
+
+def _decoded(source: str, raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise AbelnetError(f"{source}, byte {error.start:,}: expected UTF-8, got {raw[error.start :][:4]!r}") from None

@@ -1,0 +1,186 @@
+r"""Exact nearest neighbours by cosine over a whole vocabulary, in memory that does not grow with it.
+
+A matrix product gives all similarities of a few rows to a few hundred queries; of these only the largest of each block
+of rows is kept. The :math:`k` best rows of a query lie in the :math:`k` blocks with the largest maxima, so only those
+are scored again and sorted. The cost is that of the matrix product and little more, and no index is built.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Nearest", "nearest", "row_norms"]
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from abelnet.errors import AbelnetError, check_count, check_values
+
+_BLOCK = 32
+# Scores of one chunk, 1024 × 1024 in float32, stay in the cache until their maxima are taken.
+_CHUNK = 1024
+_QUERIES = 1024
+# So many blocks are gathered before the best are chosen: few choices, and maxima of no more than 8 MB.
+_SPAN = 2048 * _BLOCK
+_RESCORED = 1 << 22
+
+
+class Nearest(NamedTuple):
+    r"""The nearest rows of each query, best first.
+
+    Attributes:
+        scores: Cosines, with shape :math:`(*, k)`.
+        indices: Rows, with shape :math:`(*, k)`.
+    """
+
+    scores: Tensor
+    indices: Tensor
+
+    def excluding(self, excluded: Tensor, k: int = 1) -> Nearest:
+        r"""The first :math:`k` that are not among ``excluded`` rows, with shape :math:`(*, e)`.
+
+        Exact if there are at least :math:`k + e` to choose from. Where fewer than :math:`k` remain, the row is −1 and
+        the score :math:`-\infty`.
+
+        Example:
+            >>> found = Nearest(torch.tensor([[0.9, 0.8, 0.7]]), torch.tensor([[4, 7, 1]]))
+            >>> found.excluding(torch.tensor([[4, 5]])).indices
+            tensor([[7]])
+        """
+        barred = (self.indices[..., None] == excluded[..., None, :]).any(-1)
+        order = barred.int().argsort(dim=-1, stable=True)[..., :k]
+        barred = barred.gather(-1, order)
+        return Nearest(
+            self.scores.gather(-1, order).masked_fill(barred, -torch.inf),
+            self.indices.gather(-1, order).masked_fill(barred, -1),
+        )
+
+
+def nearest(
+    vectors: Tensor,
+    queries: Tensor,
+    k: int = 1,
+    *,
+    norms: Tensor | None = None,
+    on_progress: Callable[[float], None] | None = None,
+) -> Nearest:
+    r"""The :math:`k` rows with the largest cosine, exact to rounding.
+
+    .. math:: \cos(v, q) = \frac{v \cdot q}{\|v\| \|q\|}, \quad 0 \text{ where either is } 0
+
+    Leading dimensions of the queries are free: stack the queries of several models, and one pass serves them all. For
+    a second answer that leaves some rows out, ask for as many more and see :meth:`Nearest.excluding`.
+
+    Arguments:
+        vectors: Rows, with shape :math:`(V, d)`, in memory or mapped; they need not be normalised.
+        queries: Queries, with shape :math:`(*, d)`.
+        k: How many rows, best first, at most :math:`V`.
+        norms: The norms of the rows, with shape :math:`(V)`, if they are known.
+        on_progress: Called now and then with the part that is done, from 0 to 1.
+
+    Example:
+        >>> vectors = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]])
+        >>> nearest(vectors, torch.tensor([[0.1, 1.0], [1.0, 1.0]]), k=2).indices
+        tensor([[1, 2],
+                [2, 0]])
+    """
+    if vectors.ndim != 2 or min(vectors.shape) == 0:
+        raise AbelnetError(f"vectors: expected shape (V, d) with at least one row, got {tuple(vectors.shape)}")
+    check_values("vectors", vectors, vectors.shape[1])
+    check_values("queries", queries, vectors.shape[1])
+    if check_count("k", k) > len(vectors):
+        raise AbelnetError(f"k: expected at most {len(vectors)}, the number of rows, got {k}")
+    if norms is None:
+        norms = row_norms(vectors)
+    elif norms.shape != vectors.shape[:1]:
+        raise AbelnetError(f"norms: expected shape ({len(vectors)},), got {tuple(norms.shape)}")
+    divisors = _divisors(norms)
+    queries = queries.detach().to(vectors.dtype)
+    flat = queries.reshape(-1, queries.shape[-1])
+    flat = flat / _divisors(row_norms(flat))[:, None]
+    parts = []
+    with torch.no_grad():
+        for start in range(0, len(flat), _QUERIES):
+            part = flat[start : start + _QUERIES]
+
+            def on_rows(share: float, start: int = start, size: int = len(part)) -> None:
+                if on_progress is not None:
+                    on_progress((start + share * size) / len(flat))
+
+            blocks = _best_blocks(vectors, divisors, part, k, on_rows)
+            parts.append(_rescore(vectors, divisors, part, blocks, k))
+    shape = (*queries.shape[:-1], k)
+    if not parts:
+        return Nearest(flat.new_empty(shape), torch.empty(shape, dtype=torch.long, device=flat.device))
+    scores, indices = (torch.cat(columns).reshape(shape) for columns in zip(*parts, strict=True))
+    if bool(scores.isnan().any()):
+        raise AbelnetError("vectors, queries: expected finite values, got NaN or infinity among them")
+    return Nearest(scores, indices)
+
+
+def row_norms(vectors: Tensor) -> Tensor:
+    r"""The norm of each row, summed in float64: :math:`(V, d)` to :math:`(V)`.
+
+    Example:
+        >>> row_norms(torch.tensor([[3e30, 4e30]]))
+        tensor([5.0000e+30])
+    """
+    norms = torch.empty(len(vectors), dtype=vectors.dtype, device=vectors.device)
+    for start in range(0, len(vectors), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        norms[rows] = torch.linalg.vector_norm(vectors[rows], dim=1, dtype=torch.float64)
+    return norms
+
+
+def _divisors(norms: Tensor) -> Tensor:
+    """Norms to divide by: a row of zeros stays one, with cosine 0."""
+    return torch.where(norms == 0, 1, norms)
+
+
+def _best_blocks(
+    vectors: Tensor, divisors: Tensor, queries: Tensor, k: int, on_rows: Callable[[float], None]
+) -> Tensor:
+    """The blocks of rows with the ``k`` largest maxima, for each query."""
+    total, dim = vectors.shape
+    columns = queries.t().contiguous()
+    count = len(queries)
+    blocks_in_span = min(_SPAN, total + _BLOCK - 1) // _BLOCK
+    units = vectors.new_empty(_CHUNK, dim)
+    scores = vectors.new_empty(_CHUNK, count)
+    maxima = vectors.new_empty(blocks_in_span, count)
+    best_scores, best = vectors.new_empty(count, 0), torch.empty(count, 0, dtype=torch.long, device=vectors.device)
+    for span in range(0, total, _SPAN):
+        stop = min(span + _SPAN, total)
+        for start in range(span, stop, _CHUNK):
+            size = min(_CHUNK, stop - start)
+            whole = -(-size // _BLOCK) * _BLOCK
+            torch.div(vectors[start : start + size], divisors[start : start + size, None], out=units[:size])
+            torch.mm(units[:size], columns, out=scores[:size])
+            scores[size:whole] = -torch.inf
+            place = (start - span) // _BLOCK
+            torch.amax(scores[:whole].view(-1, _BLOCK, count), 1, out=maxima[place : place + whole // _BLOCK])
+        found = maxima[: -(-(stop - span) // _BLOCK)].t().contiguous()
+        found_scores, found = found.topk(min(k, found.shape[1]), 1)
+        best_scores, best = torch.cat((best_scores, found_scores), 1), torch.cat((best, found + span // _BLOCK), 1)
+        best_scores, order = best_scores.topk(min(k, best.shape[1]), 1)
+        best = best.gather(1, order)
+        on_rows(stop / total)
+    # In the order of rows, so that equal scores keep it.
+    return best.sort(1).values
+
+
+def _rescore(vectors: Tensor, divisors: Tensor, queries: Tensor, blocks: Tensor, k: int) -> Nearest:
+    """The ``k`` best rows of the given blocks, for each query."""
+    rows = (blocks[:, :, None] * _BLOCK + torch.arange(_BLOCK, device=blocks.device)).flatten(1)
+    outside = rows >= len(vectors)
+    rows.masked_fill_(outside, 0)
+    parts = []
+    step = max(1, _RESCORED // (rows.shape[1] * vectors.shape[1]))
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        candidates = vectors.index_select(0, rows[part].flatten()).view(*rows[part].shape, -1)
+        parts.append(torch.bmm(candidates, queries[part, :, None]).squeeze(2))
+    scores = torch.cat(parts).div_(divisors[rows]).masked_fill_(outside, -torch.inf)
+    scores, order = scores.sort(dim=1, descending=True, stable=True)
+    return Nearest(scores[:, :k], rows.gather(1, order[:, :k]))

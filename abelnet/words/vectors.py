@@ -1,0 +1,441 @@
+"""Word vectors: read, cache, look up, compare and write."""
+
+from __future__ import annotations
+
+__all__ = ["Report", "UnknownWordError", "WordVectors", "cache_folder"]
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from abelnet.errors import AbelnetError, check_count
+from abelnet.words.formats import (
+    KINDS,
+    Entries,
+    kind_of,
+    read_entries,
+    read_safetensors,
+    write_entries,
+    write_safetensors,
+)
+from abelnet.words.retrieval import nearest, row_norms
+
+EMBEDDED = "glove.6B.100d.30k.safetensors"
+
+
+class UnknownWordError(AbelnetError, KeyError):
+    """Raised for a word that is not in the vocabulary."""
+
+    # KeyError would show the message in quotes.
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was read, and what was not quite in order.
+
+    Attributes:
+        source: Where the vectors come from.
+        kind: ``"binary"``, ``"text"``, ``"safetensors"`` or ``"memory"``.
+        words: Size of the vocabulary.
+        dim: Number of dimensions.
+        duplicates: Words that were there before and were left out; the first, the most frequent, is kept.
+        undecodable: Words that are not UTF-8; their odd bytes are replaced by U+FFFD.
+        lowered: Words that were there before only once they were in lower case, and were left out.
+    """
+
+    source: str
+    kind: str
+    words: int
+    dim: int
+    duplicates: int = 0
+    undecodable: int = 0
+    lowered: int = 0
+
+    def __str__(self) -> str:
+        text = f"{self.words:,} words of {self.dim} dimensions from {self.source}"
+        odd = (
+            (self.duplicates, "repeated words left out"),
+            (self.undecodable, "words not in UTF-8"),
+            (self.lowered, "words left out that differ from others by case"),
+        )
+        return "; ".join([text, *(f"{count:,} {what}" for count, what in odd if count)])
+
+
+class WordVectors:
+    r"""A vocabulary of :math:`V` words with a vector :math:`v_w \in \mathbb{R}^d` each.
+
+    The vectors are kept as they were given, in float32, perhaps mapped from disk; whatever compares them does so by
+    cosine, with norms that are computed once. The surface is that of gensim's ``KeyedVectors``, with tensors.
+
+    Arguments:
+        words: Distinct words.
+        vectors: Their vectors, with shape :math:`(V, d)`.
+
+    Example:
+        >>> vectors = WordVectors(["up", "down", "left"], torch.tensor([[0.0, 1.0], [0.0, -1.0], [-1.0, 0.1]]))
+        >>> vectors["down"], "right" in vectors
+        (tensor([ 0., -1.]), False)
+        >>> vectors.most_similar("up", topn=1)[0][0]
+        'left'
+    """
+
+    def __init__(self, words: Iterable[str], vectors: Tensor | np.ndarray[Any, Any]) -> None:
+        self.index_to_key = list(words)
+        table = (
+            vectors if isinstance(vectors, Tensor) else torch.from_numpy(np.require(vectors, np.float32, ["C", "W"]))
+        )
+        if table.ndim != 2 or min(table.shape) == 0 or len(table) != len(self.index_to_key):
+            raise AbelnetError(
+                f"vectors: expected shape ({len(self.index_to_key)}, d), a row for each word, got {tuple(table.shape)}"
+            )
+        self.vectors = table.detach().to(torch.float32)
+        self.report = Report("memory", "memory", *table.shape)
+        _ = self.key_to_index
+
+    @classmethod
+    def _unchecked(cls, words: list[str] | Tensor, vectors: Tensor, report: Report) -> WordVectors:
+        self = cls.__new__(cls)
+        if isinstance(words, list):
+            self.index_to_key = words
+        else:
+            self._text = words
+        self.vectors = vectors
+        self.report = report
+        return self
+
+    @cached_property
+    def index_to_key(self) -> list[str]:
+        """The words, by row; from a mapped file they are decoded when they are first asked for."""
+        try:
+            return self._text.numpy().tobytes().decode().split("\n")
+        except UnicodeDecodeError as error:
+            raise AbelnetError(
+                f"{self.report.source}, byte {error.start:,} of the words: expected UTF-8, got "
+                f"{error.object[error.start : error.start + 4]!r}"
+            ) from None
+
+    @cached_property
+    def key_to_index(self) -> dict[str, int]:
+        """The row of each word."""
+        words = self.index_to_key
+        rows = dict(zip(words, range(len(words)), strict=True))
+        if len(rows) < len(words):
+            place = next(row for row, word in enumerate(words) if rows[word] != row)
+            raise AbelnetError(
+                f"{self.report.source}, word {place + 1:,}: expected distinct words, got {words[place]!r}, "
+                f"which is word {rows[words[place]] + 1:,} too"
+            )
+        return rows
+
+    @cached_property
+    def norms(self) -> Tensor:
+        r"""The norm of each vector, with shape :math:`(V)`."""
+        return row_norms(self.vectors)
+
+    @cached_property
+    def is_lower_case(self) -> bool:
+        """Whether no word has a capital letter, so that questions must be put in lower case."""
+        text = "\n".join(self.index_to_key)
+        return text == text.lower()
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions :math:`d`."""
+        return self.vectors.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self.key_to_index
+
+    def __getitem__(self, word: str | Sequence[str]) -> Tensor:
+        """The vector of a word, with shape :math:`(d)`, or those of :math:`n` words, with shape :math:`(n, d)`."""
+        if isinstance(word, str):
+            return self.vectors[self.index(word)]
+        return self.vectors[[self.index(one) for one in word]]
+
+    def __repr__(self) -> str:
+        return f"WordVectors({self.report})"
+
+    def index(self, word: str) -> int:
+        """The row of a word.
+
+        Example:
+            >>> WordVectors(["up", "down"], torch.eye(2)).index("Down")
+            Traceback (most recent call last):
+            ...
+            abelnet.words.vectors.UnknownWordError: word: expected one of the vocabulary, got 'Down'; 'down' is there
+        """
+        found = self.key_to_index.get(word)
+        if found is None:
+            near = [other for other in (str(word).lower(), str(word).capitalize()) if other in self.key_to_index]
+            hint = f"; {near[0]!r} is there" if near else ""
+            raise UnknownWordError(f"word: expected one of the vocabulary, got {word!r}{hint}")
+        return found
+
+    def units(self, rows: Tensor) -> Tensor:
+        r"""Vectors of norm 1 (or 0) of the given rows: :math:`(*)` to :math:`(*, d)`.
+
+        Example:
+            >>> WordVectors(["up"], torch.tensor([[0.0, 5.0]])).units(torch.tensor([0]))
+            tensor([[0., 1.]])
+        """
+        norms = self.norms[rows]
+        return self.vectors[rows] / torch.where(norms == 0, 1, norms)[..., None]
+
+    def normalised(self) -> WordVectors:
+        r"""A copy in memory with :math:`v_w / \|v_w\|`.
+
+        Example:
+            >>> WordVectors(["up"], torch.tensor([[0.0, 5.0]])).normalised()["up"]
+            tensor([0., 1.])
+        """
+        copy = self._unchecked(self.index_to_key, self.units(torch.arange(len(self))), self.report)
+        copy.__dict__["norms"] = (self.norms != 0).to(torch.float32)
+        return copy
+
+    def most_similar(
+        self,
+        positive: Any = (),
+        negative: Any = (),
+        topn: int = 10,
+        restrict_vocab: int | None = None,
+    ) -> list[tuple[str, float]]:
+        r"""The words nearest by cosine to :math:`\sum_p v_p / \|v_p\| - \sum_n v_n / \|v_n\|`, none of those given.
+
+        Arguments:
+            positive: A word, a vector (taken as it is), or a list of these, each perhaps in a pair with its weight.
+            negative: Likewise; the weight of those without is −1.
+            topn: How many words.
+            restrict_vocab: Search the first so many words only, the most frequent ones.
+
+        Returns:
+            Words with their cosines, best first.
+        """
+        limit = len(self) if restrict_vocab is None else min(len(self), check_count("restrict_vocab", restrict_vocab))
+        query = torch.zeros(self.dim, dtype=torch.float64)
+        given = []
+        for default, items in ((1.0, positive), (-1.0, negative)):
+            for item in items if isinstance(items, list | tuple) and not _is_weighted(items) else [items]:
+                thing, weight = item if _is_weighted(item) else (item, default)
+                if isinstance(thing, str):
+                    given.append(self.index(thing))
+                    query += weight * self.units(torch.tensor(given[-1])).double()
+                else:
+                    query += weight * self._as_vector(thing)
+        if not given and not bool(query.any()):
+            raise AbelnetError("positive, negative: expected at least one word or vector other than zero")
+        count = min(limit, check_count("topn", topn) + len(given))
+        found = nearest(self.vectors[:limit], query.float()[None], count, norms=self.norms[:limit])
+        words = self.index_to_key
+        pairs = zip(found.indices[0].tolist(), found.scores[0].tolist(), strict=True)
+        return [(words[row], score) for row, score in pairs if row not in given][:topn]
+
+    def _as_vector(self, vector: Any) -> Tensor:
+        try:
+            tensor = torch.as_tensor(vector, dtype=torch.float64)
+        except (TypeError, ValueError, RuntimeError):
+            raise AbelnetError(f"positive, negative: expected words or vectors, got {vector!r}") from None
+        if tensor.shape != (self.dim,):
+            raise AbelnetError(
+                f"positive, negative: expected vectors of shape ({self.dim},), got {tuple(tensor.shape)}"
+            )
+        return tensor
+
+    @classmethod
+    def default(cls) -> WordVectors:
+        """The vectors that come with the package: 100-d GloVe of the 30,000 most frequent words, and some more.
+
+        Example:
+            >>> vectors = WordVectors.default()
+            >>> [word for word, _ in vectors.most_similar(["king", "woman"], ["man"], topn=2)]
+            ['queen', 'monarch']
+        """
+        with resources.as_file(resources.files("abelnet.words") / "data" / EMBEDDED) as path:
+            return cls._mapped(path)
+
+    @classmethod
+    def from_gensim(cls, vectors: Any) -> WordVectors:
+        """Takes over a gensim ``KeyedVectors``, or anything with ``index_to_key`` and ``vectors``."""
+        try:
+            return cls(vectors.index_to_key, np.array(vectors.vectors, dtype=np.float32))
+        except AttributeError:
+            raise AbelnetError(f"vectors: expected a gensim KeyedVectors, got {type(vectors).__name__}") from None
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        limit: int | None = None,
+        lower: bool = False,
+        strict: bool = False,
+        kind: str | None = None,
+        cache: str | Path | None = None,
+    ) -> WordVectors:
+        """Reads word2vec binary and text, GloVe text, gzip of these, and safetensors that :meth:`save` has written.
+
+        Words that were there before are left out, and bytes that are not UTF-8 replaced; ``report`` says how many.
+
+        Arguments:
+            path: The file.
+            limit: Read the first so many entries only.
+            lower: Whether words are put in lower case; of those that become the same the first is kept.
+            strict: Whether repeated and undecodable words raise instead.
+            kind: ``"binary"``, ``"text"`` or ``"safetensors"``; by default the name of the file tells, or its content.
+            cache: Folder in which to keep a copy that is mapped, not read, the next time; see :func:`cache_folder`.
+
+        Example:
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     _ = Path(folder, "v.txt").write_text("up 0 1\\ndown 0 -1\\nup 1 1\\n")
+            ...     print(WordVectors.load(Path(folder, "v.txt")).report.duplicates)
+            1
+        """
+        path = Path(path)
+        if kind not in (None, *KINDS):
+            raise AbelnetError(f"kind: expected {', '.join(KINDS)} or None, got {kind!r}")
+        if limit is not None:
+            limit = check_count("limit", limit)
+        if (kind or kind_of(path)) == "safetensors":
+            return cls._mapped(path)._refined(limit, lower)
+        if cache is None:
+            return cls._cleaned(path, read_entries(path, limit=limit, kind=kind), lower, strict)
+        return cls._cached(path, Path(cache), {"limit": limit, "lower": lower, "strict": strict, "kind": kind})
+
+    @classmethod
+    def _cached(cls, path: Path, folder: Path, options: Mapping[str, Any]) -> WordVectors:
+        try:
+            state = path.stat()
+        except OSError as error:
+            raise AbelnetError(f"{path}: expected a file of word vectors, got: {error.strerror}") from None
+        key = hashlib.sha256(f"{path.resolve()} {sorted(options.items())}".encode()).hexdigest()[:16]
+        copy = folder / f"{path.name}.{key}.safetensors"
+        stamp = f"{state.st_size} {state.st_mtime_ns}"
+        try:
+            found = cls._mapped(copy)
+            if found._stamp == stamp:
+                return found
+        except AbelnetError:
+            # Not there yet, or damaged: either way it is made anew.
+            pass
+        limit, kind = options["limit"], options["kind"]
+        vectors = cls._cleaned(path, read_entries(path, limit=limit, kind=kind), options["lower"], options["strict"])
+        vectors.save(copy, metadata={"stamp": stamp})
+        return vectors
+
+    _stamp: str | None = None
+    _text: Tensor
+
+    @classmethod
+    def _mapped(cls, path: Path) -> WordVectors:
+        tensors, metadata = read_safetensors(path)
+        vectors = tensors["vectors"]
+        if "scales" in tensors:
+            vectors = vectors.to(torch.float32) * tensors["scales"][:, None]
+        report = Report(str(path), "safetensors", *vectors.shape)
+        self = cls._unchecked(tensors["words"], vectors.to(torch.float32), report)
+        if "norms" in tensors:
+            self.__dict__["norms"] = tensors["norms"]
+        self._stamp = metadata.get("stamp")
+        return self
+
+    def _refined(self, limit: int | None, lower: bool) -> WordVectors:
+        if not lower and (limit is None or limit >= len(self)):
+            return self
+        entries = Entries("safetensors", [], self.vectors[:limit])
+        return self._chosen(self.report.source, self.index_to_key[:limit], entries, lower)
+
+    @classmethod
+    def _cleaned(cls, path: Path, entries: Entries, lower: bool, strict: bool) -> WordVectors:
+        undecodable = 0
+        try:
+            words = b"\n".join(entries.words).decode().split("\n")
+        except UnicodeDecodeError:
+            words = [word.decode(errors="replace") for word in entries.words]
+            odd = [i for i, (word, raw) in enumerate(zip(words, entries.words, strict=True)) if word.encode() != raw]
+            undecodable = len(odd)
+            if strict:
+                raise AbelnetError(
+                    f"{path}, word {odd[0] + 1:,}: expected UTF-8, got {entries.words[odd[0]][:40]!r}"
+                ) from None
+        return cls._chosen(str(path), words, entries, lower, undecodable, strict)
+
+    @classmethod
+    def _chosen(
+        cls, source: str, words: list[str], entries: Entries, lower: bool, undecodable: int = 0, strict: bool = False
+    ) -> WordVectors:
+        first = dict(zip(reversed(words), range(len(words) - 1, -1, -1), strict=True))
+        duplicates = len(words) - len(first)
+        if duplicates and strict:
+            place = next(i for i, word in enumerate(words) if first[word] != i)
+            raise AbelnetError(
+                f"{source}, word {place + 1:,}: expected a new word, got {words[place]!r}, "
+                f"which is word {first[words[place]] + 1:,}"
+            )
+        if lower:
+            lowered: dict[str, int] = {}
+            for word, row in sorted(first.items(), key=lambda item: item[1]):
+                lowered.setdefault(word.lower(), row)
+            first = lowered
+        vectors = entries.vectors
+        if lower or duplicates:
+            rows = sorted(first.values())
+            words = [words[row].lower() if lower else words[row] for row in rows]
+            vectors = vectors[rows]
+        merged = len(entries.vectors) - duplicates - len(words)
+        report = Report(source, entries.kind, len(words), vectors.shape[1], duplicates, undecodable, merged)
+        return cls._unchecked(words, vectors, report)
+
+    def save(
+        self,
+        path: str | Path,
+        *,
+        quantise: bool = False,
+        kind: str | None = None,
+        metadata: dict[str, str] | None = None,
+    ) -> None:
+        """Writes word2vec binary (``.bin``) or text (``.txt``, ``.vec``), ``.gz`` of these, or ``.safetensors``.
+
+        Arguments:
+            path: The file; it is whole or not there, whenever the process is killed.
+            quantise: Whether safetensors hold int8 with one scale for each word, a quarter of the size.
+            kind: ``"binary"``, ``"text"`` or ``"safetensors"``; by default the name of the file tells.
+            metadata: Further text for the header of safetensors.
+        """
+        path = Path(path)
+        kind = kind or kind_of(path)
+        if kind not in KINDS:
+            raise AbelnetError(f"path: expected .bin, .txt, .vec or .safetensors, got {path.name}")
+        if quantise and kind != "safetensors":
+            raise AbelnetError(f"quantise: expected .safetensors, got {path.name}")
+        if kind == "safetensors":
+            write_safetensors(path, self.index_to_key, self.vectors, self.norms, quantise=quantise, metadata=metadata)
+        else:
+            write_entries(path, kind, self.index_to_key, self.vectors)
+
+
+def _is_weighted(item: Any) -> bool:
+    return (
+        isinstance(item, tuple)
+        and len(item) == 2
+        and isinstance(item[1], int | float)
+        and not isinstance(item[0], int | float)
+    )
+
+
+def cache_folder() -> Path:
+    """Where the command line keeps its cache of vectors: ``abelnet`` in ``XDG_CACHE_HOME`` or ``~/.cache``."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "abelnet"

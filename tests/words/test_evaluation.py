@@ -1,0 +1,153 @@
+"""Evaluation beside gensim's, question by question, its tables, and the commands."""
+
+from __future__ import annotations
+
+import csv
+import json
+from importlib import resources
+from pathlib import Path
+
+import pytest
+import torch
+from gensim.models import KeyedVectors
+from typer.testing import CliRunner
+
+from abelnet import AbelnetError, cli
+from abelnet.words import WordVectors, evaluate, google_questions, offset
+from abelnet.words.evaluation import Evaluation
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+
+
+@pytest.fixture(scope="module")
+def family() -> str:
+    """The questions of one section, as text."""
+    text = (resources.files("abelnet.words") / "data" / "questions-words.txt").read_text()
+    return ": family" + text.split(": family")[1].split("\n:")[0] + "\n"
+
+
+@pytest.fixture(scope="module")
+def small() -> WordVectors:
+    vectors = WordVectors.default()
+    return WordVectors(vectors.index_to_key[:8000], vectors.vectors[:8000])
+
+
+@pytest.fixture
+def result(small: WordVectors, family: str, tmp_path: Path) -> Evaluation:
+    (tmp_path / "family.txt").write_text(family)
+    return evaluate(small, google_questions(small, tmp_path / "family.txt"))
+
+
+def test_gensim_gives_the_same_answers(result: Evaluation, small: WordVectors, family: str, tmp_path: Path) -> None:
+    theirs = KeyedVectors(small.dim)
+    theirs.add_vectors(small.index_to_key, small.vectors.numpy())
+    _, sections = theirs.evaluate_word_analogies(str(tmp_path / "family.txt"), restrict_vocab=None)
+    expected = {tuple(word.lower() for word in line) for line in sections[0]["correct"]}
+    words = small.index_to_key
+    questions = result.questions
+    asked = torch.cat((questions.words, questions.targets[:, None]), 1)
+    right = {tuple(words[row] for row in line) for line in asked[result.correct[1, 0]].tolist()}
+    assert right == expected
+    assert len(questions) == len(sections[0]["correct"]) + len(sections[0]["incorrect"])
+    assert 0.5 < len(right) / len(questions) < 1
+
+
+def test_words_given_are_candidates_only_where_all_are(result: Evaluation) -> None:
+    given = result.questions.words
+    candidates, others = result.predicted[:, 0]
+    assert (candidates[:, None] == given).any()
+    assert not (others[:, None] == given).any()
+    same = (candidates[:, None] != given).all(1)
+    assert torch.equal(candidates[same], others[same])
+
+
+def test_several_models_in_one_pass(small: WordVectors, result: Evaluation) -> None:
+    models = {"c": lambda a, b, c: c, "wv": offset, "far": lambda a, b, c: (b - a + c).double() * 1e20}
+    together = evaluate(small, result.questions, models)
+    assert together.models == ("c", "wv", "far")
+    assert torch.equal(together.predicted[:, 1], result.predicted[:, 0])
+    assert torch.equal(together.predicted[:, 2], result.predicted[:, 0])
+    assert torch.equal(together.predicted[0, 0], result.questions.words[:, 2])
+    assert together.rows()[0].correct["all_candidates"]["c"] == 0
+
+
+def test_tables(result: Evaluation, tmp_path: Path) -> None:
+    rows = result.rows()
+    assert [row.name for row in rows] == ["Overall", "Semantic", "family"]
+    assert rows[0].correct == rows[2].correct
+    row = rows[0]
+    assert row.percent("excluding_abc", "wv") == 100 * row.correct["excluding_abc"]["wv"] / row.questions
+    result.write_json(tmp_path / "r.json")
+    content = json.loads((tmp_path / "r.json").read_text())
+    assert content["excluding_abc"]["family"]["wv"] == row.correct["excluding_abc"]["wv"]
+    assert content["sections"]["family"] == {"category": "Semantic", "total": 506, "used": row.questions}
+    result.write_csv(tmp_path / "r.csv")
+    lines = list(csv.DictReader((tmp_path / "r.csv").read_text().splitlines()))
+    assert len(lines) == 2 * len(rows)
+    assert int(lines[0]["correct"]) == row.correct["all_candidates"]["wv"]
+
+
+def test_bad_models(small: WordVectors, result: Evaluation) -> None:
+    with pytest.raises(AbelnetError, match="models: expected at least one"):
+        evaluate(small, result.questions, {})
+    with pytest.raises(AbelnetError, match=r"half: expected shape \(\d+, 100\) from it, got \(\d+, 50\)"):
+        evaluate(small, result.questions, {"half": lambda a, b, c: a[:, :50]})
+
+
+def test_a_vocabulary_of_three_words_has_no_answer_left(tmp_path: Path) -> None:
+    (tmp_path / "q.txt").write_text(": s\na b c c\n")
+    vectors = WordVectors(["a", "b", "c"], torch.eye(3))
+    result = evaluate(vectors, google_questions(vectors, tmp_path / "q.txt"))
+    assert result.predicted[1].tolist() == [[-1]]
+    assert result.correct.sum() <= 1
+
+
+def test_command_evaluate(small: WordVectors, family: str, result: Evaluation, tmp_path: Path) -> None:
+    small.save(tmp_path / "v.bin")
+    options = ["--vectors", str(tmp_path / "v.bin"), "--questions", str(tmp_path / "family.txt")]
+    outputs = ["--json", str(tmp_path / "out.json"), "--csv", str(tmp_path / "out.csv")]
+    for _ in range(2):  # the second time from the cache
+        done = RUNNER.invoke(cli.app, ["words", "evaluate", *options, *outputs])
+        assert done.exit_code == 0, done.output
+        assert "8,000 words of 100 dimensions" in done.output
+        assert "Overall" in done.output
+        assert str(result.rows()[0].correct["excluding_abc"]["wv"]) in done.output
+        assert json.loads((tmp_path / "out.json").read_text()) == result.to_dict()
+    assert len(list((tmp_path / "xdg" / "abelnet").iterdir())) == 1
+
+
+def test_command_ask() -> None:
+    done = RUNNER.invoke(cli.app, ["words", "ask", "King", "man", "woman", "--topn", "2"])
+    assert done.exit_code == 0, done.output
+    assert "queen" in done.output
+    assert "monarch" in done.output
+    done = RUNNER.invoke(cli.app, ["words", "ask", "frog", "--topn", "1"])
+    assert done.exit_code == 0, done.output
+    assert RUNNER.invoke(cli.app, ["words", "ask", "king", "man"]).exit_code == 2
+
+
+def test_command_convert(tmp_path: Path) -> None:
+    (tmp_path / "v.txt").write_text("Up 0 2\nup 1 1\n")
+    done = RUNNER.invoke(
+        cli.app, ["words", "convert", str(tmp_path / "v.txt"), str(tmp_path / "v.bin.gz"), "--lower", "--normalise"]
+    )
+    assert done.exit_code == 0, done.output
+    assert "1 words left out that differ from others by case" in done.output
+    again = WordVectors.load(tmp_path / "v.bin.gz")
+    assert again.index_to_key == ["up"]
+    assert again["up"].tolist() == [0, 1]
+
+
+def test_what_a_caller_gets_wrong_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["abelnet", "words", "ask", "xyzzy", "man", "woman"])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 2
+    assert "expected one of the vocabulary, got 'xyzzy'" in capsys.readouterr().err
