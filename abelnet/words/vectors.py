@@ -355,30 +355,32 @@ class WordVectors:
     def _refined(self, limit: int | None, lower: bool) -> WordVectors:
         if not lower and (limit is None or limit >= len(self)):
             return self
-        entries = Entries("safetensors", [], self.vectors[:limit])
+        entries = Entries("safetensors", b"", self.vectors[:limit])
         return self._chosen(self.report.source, self.index_to_key[:limit], entries, lower)
 
     @classmethod
     def _cleaned(cls, path: Path, entries: Entries, lower: bool, strict: bool) -> WordVectors:
         undecodable = 0
         try:
-            words = b"\n".join(entries.words).decode().split("\n")
+            words = entries.words.decode().split("\n")
         except UnicodeDecodeError:
-            words = [word.decode(errors="replace") for word in entries.words]
-            odd = [i for i, (word, raw) in enumerate(zip(words, entries.words, strict=True)) if word.encode() != raw]
+            lines = entries.words.split(b"\n")
+            words = [line.decode(errors="replace") for line in lines]
+            odd = [i for i, (word, line) in enumerate(zip(words, lines, strict=True)) if word.encode() != line]
             undecodable = len(odd)
             if strict:
-                raise AbelnetError(
-                    f"{path}, word {odd[0] + 1:,}: expected UTF-8, got {entries.words[odd[0]][:40]!r}"
-                ) from None
+                raise AbelnetError(f"{path}, word {odd[0] + 1:,}: expected UTF-8, got {lines[odd[0]][:40]!r}") from None
         return cls._chosen(str(path), words, entries, lower, undecodable, strict)
 
     @classmethod
     def _chosen(
         cls, source: str, words: list[str], entries: Entries, lower: bool, undecodable: int = 0, strict: bool = False
     ) -> WordVectors:
-        first = dict(zip(reversed(words), range(len(words) - 1, -1, -1), strict=True))
-        duplicates = len(words) - len(first)
+        duplicates = len(words) - len(set(words))
+        first: dict[str, int] = {}
+        if duplicates or lower:
+            for row, word in enumerate(words):
+                first.setdefault(word, row)
         if duplicates and strict:
             place = next(i for i, word in enumerate(words) if first[word] != i)
             raise AbelnetError(
@@ -387,13 +389,12 @@ class WordVectors:
             )
         if lower:
             lowered: dict[str, int] = {}
-            for word, row in sorted(first.items(), key=lambda item: item[1]):
+            for word, row in first.items():
                 lowered.setdefault(word.lower(), row)
             first = lowered
         vectors = entries.vectors
         if lower or duplicates:
-            rows = sorted(first.values())
-            words = [words[row].lower() if lower else words[row] for row in rows]
+            rows, words = list(first.values()), list(first)
             vectors = vectors[rows]
         merged = len(entries.vectors) - duplicates - len(words)
         report = Report(source, entries.kind, len(words), vectors.shape[1], duplicates, undecodable, merged)
