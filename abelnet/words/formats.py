@@ -153,7 +153,8 @@ def _read_binary(path: Path, file: IO[bytes], size: int, limit: int | None) -> t
             f"{path}, byte {position:,}: expected word {len(words) + 1:,} of {count:,} and its {width:,} bytes of "
             f"numbers, got {mapped[position : position + 24]!r} of {size - position:,} bytes left"
         )
-    if found > wanted or (wanted == count and mapped[position:].strip()):
+    more = mapped[position : position + 64].strip() or size - position > 64
+    if found > wanted or (wanted == count and more):
         raise AbelnetError(
             f"{path}, byte {position:,}: expected the end of the file after {count:,} words, "
             f"got {size - position:,} bytes more"

@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 
 from abelnet import AbelnetError
 from abelnet.words import UnknownWordError, WordVectors, formats
-from abelnet.words.vectors import Report
+from abelnet.words.cleaning import Report
 
 WORDS = ["the", "King", "queen", "naïve", "日本", "a-b_c", "50/50_burger", "x"]
 FORMATS = ["v.bin", "v.txt", "v.vec", "v.bin.gz", "v.txt.gz", "v.safetensors"]
