@@ -240,7 +240,8 @@ def _parse_lines(path: Path, first: int, lines: list[bytes], dim: int) -> tuple[
         for number, line in enumerate(lines, first):
             fields = line.split()
             row = _numbers(b" ".join(fields[-dim:])) if len(fields) > dim else None
-            if row is None or row.size != dim:
+            # A number in the word means a wrong count of them, not a word with spaces.
+            if row is None or row.size != dim or any(_numbers(field) is not None for field in fields[1:-dim]):
                 raise AbelnetError(f"{path}, line {number}: expected a word and {dim} numbers, got {line[:60]!r}")
             words.append(b" ".join(fields[:-dim]))
             rows.append(row)

@@ -28,12 +28,7 @@ _RESCORED = 1 << 19
 
 
 class Nearest(NamedTuple):
-    r"""The nearest rows of each query, best first.
-
-    Attributes:
-        scores: Cosines, with shape :math:`(*, k)`.
-        indices: Rows, with shape :math:`(*, k)`.
-    """
+    r"""The nearest rows of each query, best first: their cosines and their indices, both with shape :math:`(*, k)`."""
 
     scores: Tensor
     indices: Tensor

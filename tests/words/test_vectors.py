@@ -240,8 +240,9 @@ BAD_FILES = {
     "one more and one less": (
         "v.txt",
         b"king 1 2 3\nqueen 1 2 3 4\nman 1 2\n",
-        "line 3: expected a word and 3 numbers",
+        "line 2: expected a word and 3 numbers",
     ),
+    "negative count": ("v.txt", b"-1 3\nking 1 2 3\n", "line 2: expected a word and 1 numbers"),
     "word alone": ("v.txt", b"king\n", "line 1: expected a word and its numbers"),
     "infinite": ("v.txt", b"king 1 2\nqueen 1 1e99\n", r"word 2 \(b'queen'\): expected finite"),
     "not gzip": ("v.txt.gz", b"\x1f\x8bnothing of the kind", "expected a whole gzip file"),
