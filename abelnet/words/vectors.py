@@ -112,8 +112,11 @@ class WordVectors:
 
     @cached_property
     def is_lower_case(self) -> bool:
-        """Whether no word has a capital letter, so that questions must be put in lower case."""
-        text = "\n".join(self.index_to_key)
+        """Whether none of the first 10,000 words has a capital letter, so that questions must be put in lower case.
+
+        The first are the most frequent; far down in a vocabulary of lower case odd letters may turn up.
+        """
+        text = "\n".join(self.index_to_key[:10_000])
         return text == text.lower()
 
     @property
