@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedWriter
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -39,10 +40,10 @@ _ROWS = 4096
 
 @dataclass(frozen=True)
 class Entries:
-    """What a file holds: undecoded words and their vectors :math:`(V, d)` in float32."""
+    """What a file holds: words, undecoded and one on a line, and their vectors :math:`(V, d)` in float32."""
 
     kind: str
-    words: list[bytes]
+    words: bytes
     vectors: Tensor
 
 
@@ -73,7 +74,7 @@ def read_entries(path: Path, *, limit: int | None = None, kind: str | None = Non
             words, vectors = _read_binary(path, file, size, limit)
         else:
             words, vectors = _read_text(path, file, limit)
-    if not words:
+    if len(vectors) == 0:
         raise AbelnetError(f"{path}: expected at least one word, got none")
     _check_numbers(path, words, vectors)
     return Entries(kind, words, vectors)
@@ -116,7 +117,7 @@ def _header(line: bytes) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-def _read_binary(path: Path, file: IO[bytes], size: int, limit: int | None) -> tuple[list[bytes], Tensor]:
+def _read_binary(path: Path, file: IO[bytes], size: int, limit: int | None) -> tuple[bytes, Tensor]:
     mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     position = mapped.find(b"\n", 0, 64) + 1
     header = _header(mapped[: position - 1]) if position else None
@@ -126,43 +127,55 @@ def _read_binary(path: Path, file: IO[bytes], size: int, limit: int | None) -> t
         )
     count, dim = header
     width = 4 * dim
-    if dim == 0 or position + count * (width + 2) > size:
+    if min(count, dim) == 0:
+        raise AbelnetError(f"{path}, byte 0: expected at least one word and one dimension, got {count:,} and {dim:,}")
+    if position + count * (width + 2) > size:
         raise AbelnetError(
             f"{path}, byte 0: expected {count:,} words of {dim:,} dimensions as the first line says, "
             f"got {size:,} bytes, in which they do not fit"
         )
+    # Entries are of different lengths, so they must be gone through one by one: a regular expression does so in C. What
+    # does not match is swallowed to the end as an entry with no word, so that each entry starts where one ended.
+    entry = re.compile(rb"([^ ]{1,%d}) (?s:.{%d})|(?s:.+)" % (_LONGEST_WORD, width))
     wanted = count if limit is None else min(count, limit)
-    # Each entry starts where the one before ends, so this loop cannot be vectorised; it does nothing but find spaces.
-    find, gap, spaces, starts = mapped.find, 1 + width, [], []
-    for _ in range(wanted):
-        space = find(b" ", position, position + _LONGEST_WORD)
-        starts.append(position)
-        spaces.append(space)
-        if space < 0 or space + gap > size:
-            raise AbelnetError(
-                f"{path}, byte {position:,}: expected word {len(spaces):,} of {count:,} and its {width:,} bytes of "
-                f"numbers, got {mapped[position : position + 24]!r} of {size - position:,} bytes left"
-            )
-        position = space + gap
-    words = [mapped[start:space].lstrip(b"\n") for start, space in zip(starts, spaces, strict=True)]
-    if wanted == count and mapped[position : position + 64].strip():
+    if wanted == count:
+        words = entry.findall(mapped, position)
+    else:
+        words = [match[1] or b"" for match in islice(entry.finditer(mapped, position), wanted)]
+    if words and not words[-1]:
+        words.pop()
+    found, words = len(words), words[:wanted]
+    ends = position - 1 - width + np.cumsum(np.fromiter(map(len, words), np.int64, len(words)) + (1 + width))
+    if words:
+        position = int(ends[-1]) + 1 + width
+    if len(words) < wanted:
+        raise AbelnetError(
+            f"{path}, byte {position:,}: expected word {len(words) + 1:,} of {count:,} and its {width:,} bytes of "
+            f"numbers, got {mapped[position : position + 24]!r} of {size - position:,} bytes left"
+        )
+    more = mapped[position : position + 64].strip() or size - position > 64
+    if found > wanted or (wanted == count and more):
         raise AbelnetError(
             f"{path}, byte {position:,}: expected the end of the file after {count:,} words, "
             f"got {size - position:,} bytes more"
         )
-    if not all(words) or b"\n" in b"".join(words):
-        bad = next(i for i, word in enumerate(words) if not word or b"\n" in word)
-        raise AbelnetError(f"{path}, byte {starts[bad]:,}: expected word {bad + 1:,} of {count:,}, got {words[bad]!r}")
-    # A view of every place that numbers may start at, of which the right ones are copied.
-    windows = np.lib.stride_tricks.as_strided(
-        np.frombuffer(mapped, np.uint8), (size - width + 1, width), (1, 1), writeable=False
-    )
-    vectors = torch.empty(wanted, dim)
-    np.take(windows, np.array(spaces, np.int64) + 1, axis=0, out=vectors.numpy().view(np.uint8), mode="clip")
-    return words, vectors
+    # Rows of numbers start anywhere; seen as an item of so many bytes at every place, the right ones are copied.
+    items = np.ndarray((size - width + 1,), f"V{width}", mapped, strides=(1,))
+    vectors = items[ends + 1].view(np.float32).reshape(len(words), dim)
+    return _joined(path, words, ends), torch.from_numpy(vectors)
 
 
-def _read_text(path: Path, file: IO[bytes], limit: int | None) -> tuple[list[bytes], Tensor]:
+def _joined(path: Path, words: list[bytes], ends: NDArray[np.int64]) -> bytes:
+    """Words one on a line, without the line break that may stand before each in a file."""
+    text = b"\n".join(words).removeprefix(b"\n").replace(b"\n\n", b"\n")
+    if text.count(b"\n") != max(0, len(words) - 1) or b"\n\n" in text or text[-1:] == b"\n":
+        bad = next(i for i, word in enumerate(words) if word == b"\n" or b"\n" in word[1:])
+        start = ends[bad] - len(words[bad])
+        raise AbelnetError(f"{path}, byte {start:,}: expected word {bad + 1:,}, got {words[bad][:40]!r}")
+    return text
+
+
+def _read_text(path: Path, file: IO[bytes], limit: int | None) -> tuple[bytes, Tensor]:
     words: list[bytes] = []
     parts: list[NDArray[np.float32]] = []
     count = dim = None
@@ -188,7 +201,7 @@ def _read_text(path: Path, file: IO[bytes], limit: int | None) -> tuple[list[byt
     wanted = count if limit is None or count is None else min(count, limit)
     if wanted is not None and len(words) != wanted:
         raise AbelnetError(f"{path}, line 1: expected {count:,} words as the first line says, got {len(words):,}")
-    return words, torch.from_numpy(np.concatenate(parts)) if parts else torch.empty(0, 1)
+    return b"\n".join(words), torch.from_numpy(np.concatenate(parts)) if parts else torch.empty(0, 1)
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[int, list[bytes]]]:
@@ -227,7 +240,8 @@ def _parse_lines(path: Path, first: int, lines: list[bytes], dim: int) -> tuple[
         for number, line in enumerate(lines, first):
             fields = line.split()
             row = _numbers(b" ".join(fields[-dim:])) if len(fields) > dim else None
-            if row is None or row.size != dim:
+            # A number in the word means a wrong count of them, not a word with spaces.
+            if row is None or row.size != dim or any(_numbers(field) is not None for field in fields[1:-dim]):
                 raise AbelnetError(f"{path}, line {number}: expected a word and {dim} numbers, got {line[:60]!r}")
             words.append(b" ".join(fields[:-dim]))
             rows.append(row)
@@ -244,17 +258,16 @@ def _numbers(text: bytes) -> NDArray[np.float32] | None:
             return None
 
 
-def _check_numbers(path: Path, words: Sequence[bytes], vectors: Tensor) -> None:
+def _check_numbers(path: Path, words: bytes, vectors: Tensor) -> None:
     # One look at a sum is enough for most files; a finite table whose sum overflows is cleared by the second look.
     if bool(torch.isfinite(vectors.sum())):
         return
-    for start in range(0, len(words), _ROWS):
+    for start in range(0, len(vectors), _ROWS):
         bad = ~torch.isfinite(vectors[start : start + _ROWS]).all(1)
         if bool(bad.any()):
             place = start + int(bad.int().argmax())
-            raise AbelnetError(
-                f"{path}, word {place + 1:,} ({words[place][:40]!r}): expected finite numbers, got NaN or infinity"
-            )
+            word = words.split(b"\n")[place][:40]
+            raise AbelnetError(f"{path}, word {place + 1:,} ({word!r}): expected finite numbers, got NaN or infinity")
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -274,7 +287,7 @@ def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             f"{path}: expected tensors vectors (V, d) and words (bytes, one word on a line), got {shapes}"
         )
     rows = len(vectors)
-    lines = int((words == ord("\n")).sum()) + 1
+    lines = int(np.count_nonzero(words.numpy() == ord("\n"))) + 1
     if min(vectors.shape) == 0 or lines != rows:
         raise AbelnetError(f"{path}: expected a word for each of {rows:,} vectors, got {lines:,} words, {shapes}")
     for name, dtype in (("scales", torch.float32), ("norms", torch.float32)):

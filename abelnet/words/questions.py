@@ -186,7 +186,7 @@ def google_questions(vectors: WordVectors, path: str | Path | None = None, *, ca
         vectors: The vocabulary.
         path: Questions in the same layout; Google's own if None.
         case: ``"keep"`` looks up words as they are written, ``"lower"`` in lower case, ``"fold"`` whatever their case,
-            the most frequent first; ``"auto"`` lowers them if no word of the vocabulary has a capital letter.
+            the most frequent first; ``"auto"`` lowers them if the vocabulary is in lower case.
 
     Example:
         >>> questions = google_questions(WordVectors.default())

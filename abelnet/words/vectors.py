@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["Report", "UnknownWordError", "WordVectors", "cache_folder"]
+__all__ = ["UnknownWordError", "WordVectors", "cache_folder"]
 
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
@@ -18,9 +17,9 @@ import torch
 from torch import Tensor
 
 from abelnet.errors import AbelnetError, check_count
+from abelnet.words.cleaning import Report, decode, select
 from abelnet.words.formats import (
     KINDS,
-    Entries,
     kind_of,
     read_entries,
     read_safetensors,
@@ -38,38 +37,6 @@ class UnknownWordError(AbelnetError, KeyError):
     # KeyError would show the message in quotes.
     def __str__(self) -> str:
         return str(self.args[0])
-
-
-@dataclass(frozen=True)
-class Report:
-    """What was read, and what was not quite in order.
-
-    Attributes:
-        source: Where the vectors come from.
-        kind: ``"binary"``, ``"text"``, ``"safetensors"`` or ``"memory"``.
-        words: Size of the vocabulary.
-        dim: Number of dimensions.
-        duplicates: Words that were there before and were left out; the first, the most frequent, is kept.
-        undecodable: Words that are not UTF-8; their odd bytes are replaced by U+FFFD.
-        lowered: Words that were there before only once they were in lower case, and were left out.
-    """
-
-    source: str
-    kind: str
-    words: int
-    dim: int
-    duplicates: int = 0
-    undecodable: int = 0
-    lowered: int = 0
-
-    def __str__(self) -> str:
-        text = f"{self.words:,} words of {self.dim} dimensions from {self.source}"
-        odd = (
-            (self.duplicates, "repeated words left out"),
-            (self.undecodable, "words not in UTF-8"),
-            (self.lowered, "words left out that differ from others by case"),
-        )
-        return "; ".join([text, *(f"{count:,} {what}" for count, what in odd if count)])
 
 
 class WordVectors:
@@ -145,8 +112,11 @@ class WordVectors:
 
     @cached_property
     def is_lower_case(self) -> bool:
-        """Whether no word has a capital letter, so that questions must be put in lower case."""
-        text = "\n".join(self.index_to_key)
+        """Whether none of the first 10,000 words has a capital letter, so that questions must be put in lower case.
+
+        The first are the most frequent; far down in a vocabulary of lower case odd letters may turn up.
+        """
+        text = "\n".join(self.index_to_key[:10_000])
         return text == text.lower()
 
     @property
@@ -312,8 +282,18 @@ class WordVectors:
         if (kind or kind_of(path)) == "safetensors":
             return cls._mapped(path)._refined(limit, lower)
         if cache is None:
-            return cls._cleaned(path, read_entries(path, limit=limit, kind=kind), lower, strict)
+            return cls._read(path, limit, lower, strict, kind)
         return cls._cached(path, Path(cache), {"limit": limit, "lower": lower, "strict": strict, "kind": kind})
+
+    @classmethod
+    def _read(cls, path: Path, limit: int | None, lower: bool, strict: bool, kind: str | None) -> WordVectors:
+        entries = read_entries(path, limit=limit, kind=kind)
+        words, undecodable = decode(str(path), entries.words, strict=strict)
+        return cls._unchecked(
+            *select(
+                str(path), entries.kind, words, entries.vectors, lower=lower, strict=strict, undecodable=undecodable
+            )
+        )
 
     @classmethod
     def _cached(cls, path: Path, folder: Path, options: Mapping[str, Any]) -> WordVectors:
@@ -331,8 +311,7 @@ class WordVectors:
         except AbelnetError:
             # Not there yet, or damaged: either way it is made anew.
             pass
-        limit, kind = options["limit"], options["kind"]
-        vectors = cls._cleaned(path, read_entries(path, limit=limit, kind=kind), options["lower"], options["strict"])
+        vectors = cls._read(path, **options)
         vectors.save(copy, metadata={"stamp": stamp})
         return vectors
 
@@ -355,49 +334,8 @@ class WordVectors:
     def _refined(self, limit: int | None, lower: bool) -> WordVectors:
         if not lower and (limit is None or limit >= len(self)):
             return self
-        entries = Entries("safetensors", [], self.vectors[:limit])
-        return self._chosen(self.report.source, self.index_to_key[:limit], entries, lower)
-
-    @classmethod
-    def _cleaned(cls, path: Path, entries: Entries, lower: bool, strict: bool) -> WordVectors:
-        undecodable = 0
-        try:
-            words = b"\n".join(entries.words).decode().split("\n")
-        except UnicodeDecodeError:
-            words = [word.decode(errors="replace") for word in entries.words]
-            odd = [i for i, (word, raw) in enumerate(zip(words, entries.words, strict=True)) if word.encode() != raw]
-            undecodable = len(odd)
-            if strict:
-                raise AbelnetError(
-                    f"{path}, word {odd[0] + 1:,}: expected UTF-8, got {entries.words[odd[0]][:40]!r}"
-                ) from None
-        return cls._chosen(str(path), words, entries, lower, undecodable, strict)
-
-    @classmethod
-    def _chosen(
-        cls, source: str, words: list[str], entries: Entries, lower: bool, undecodable: int = 0, strict: bool = False
-    ) -> WordVectors:
-        first = dict(zip(reversed(words), range(len(words) - 1, -1, -1), strict=True))
-        duplicates = len(words) - len(first)
-        if duplicates and strict:
-            place = next(i for i, word in enumerate(words) if first[word] != i)
-            raise AbelnetError(
-                f"{source}, word {place + 1:,}: expected a new word, got {words[place]!r}, "
-                f"which is word {first[words[place]] + 1:,}"
-            )
-        if lower:
-            lowered: dict[str, int] = {}
-            for word, row in sorted(first.items(), key=lambda item: item[1]):
-                lowered.setdefault(word.lower(), row)
-            first = lowered
-        vectors = entries.vectors
-        if lower or duplicates:
-            rows = sorted(first.values())
-            words = [words[row].lower() if lower else words[row] for row in rows]
-            vectors = vectors[rows]
-        merged = len(entries.vectors) - duplicates - len(words)
-        report = Report(source, entries.kind, len(words), vectors.shape[1], duplicates, undecodable, merged)
-        return cls._unchecked(words, vectors, report)
+        words, vectors = self.index_to_key[:limit], self.vectors[:limit]
+        return self._unchecked(*select(self.report.source, self.report.kind, words, vectors, lower=lower))
 
     def save(
         self,

@@ -18,7 +18,7 @@ from safetensors.torch import save_file
 
 from abelnet import AbelnetError
 from abelnet.words import UnknownWordError, WordVectors, formats
-from abelnet.words.vectors import Report
+from abelnet.words.cleaning import Report
 
 WORDS = ["the", "King", "queen", "naïve", "日本", "a-b_c", "50/50_burger", "x"]
 FORMATS = ["v.bin", "v.txt", "v.vec", "v.bin.gz", "v.txt.gz", "v.safetensors"]
@@ -222,7 +222,7 @@ BAD_FILES = {
     "empty text": ("v.txt", b"\n\n", "expected at least one word, got none"),
     "no header": ("v.bin", b"king " + NUMBERS, "byte 0: expected a line with the number of words"),
     "negative": ("v.bin", b"-1 3\nking " + NUMBERS, "byte 0: expected a line with the number of words"),
-    "no dimensions": ("v.bin", b"1 0\nking ", "expected 1 words of 0 dimensions"),
+    "no dimensions": ("v.bin", b"1 0\nking ", "expected at least one word and one dimension, got 1 and 0"),
     "huge count": ("v.bin", b"1000000000000 3\nking " + NUMBERS, "expected 1,000,000,000,000 words of 3 dimensions"),
     "huge dim": ("v.bin", b"1 1000000000000\nking " + NUMBERS, "1,000,000,000,000 dimensions"),
     "huge both": ("v.bin", b"9" * 18 + b" " + b"9" * 18 + b"\n", "in which they do not fit"),
@@ -232,7 +232,7 @@ BAD_FILES = {
         "byte 21: expected word 2 of 2",
     ),
     "too much": ("v.bin", b"1 3\nking " + NUMBERS + b"queen " + NUMBERS, "expected the end of the file after 1 words"),
-    "no word": ("v.bin", b"2 3\nking " + NUMBERS + b"\n " + NUMBERS, "expected word 2 of 2, got b''"),
+    "no word": ("v.bin", b"2 3\nking " + NUMBERS + b"\n " + NUMBERS, r"byte 21: expected word 2, got b'\\n'"),
     "not finite": ("v.bin", b"1 1\nking " + np.float32(np.nan).tobytes(), r"word 1 \(b'king'\): expected finite"),
     "huge text count": ("v.txt", b"1000000000000 2\nking 1 2\n", "line 1: expected 1,000,000,000,000 words"),
     "huge text dim": ("v.txt", b"1 1000000000000\nking 1 2\n", "line 2: expected a word and 1000000000000 numbers"),
@@ -240,8 +240,9 @@ BAD_FILES = {
     "one more and one less": (
         "v.txt",
         b"king 1 2 3\nqueen 1 2 3 4\nman 1 2\n",
-        "line 3: expected a word and 3 numbers",
+        "line 2: expected a word and 3 numbers",
     ),
+    "negative count": ("v.txt", b"-1 3\nking 1 2 3\n", "line 2: expected a word and 1 numbers"),
     "word alone": ("v.txt", b"king\n", "line 1: expected a word and its numbers"),
     "infinite": ("v.txt", b"king 1 2\nqueen 1 1e99\n", r"word 2 \(b'queen'\): expected finite"),
     "not gzip": ("v.txt.gz", b"\x1f\x8bnothing of the kind", "expected a whole gzip file"),
