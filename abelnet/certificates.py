@@ -25,6 +25,7 @@ __all__ = [
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -33,7 +34,7 @@ from abelnet.bijections import Bijection, Chain
 from abelnet.curves import Curve, Line, Power, deviation, largest_excess, log_deviation, log_grid, split_at_zero
 from abelnet.errors import AbelnetError, check_count
 from abelnet.operation import Operation
-from abelnet.slopes import enclose, enclose_inverse, in_float64
+from abelnet.slopes import enclose, enclose_inverse, snapshot
 
 Region = tuple[float | Tensor, float | Tensor]
 
@@ -156,7 +157,7 @@ def lipschitz(bijection: Bijection, region: Region = _EVERYWHERE, *, samples: in
         >>> round(constants.forward, 6), constants.inverse  # cosh(3 t) / cosh(t) = 4 cosh²(t) - 3, with sinh(t) = 1
         (5.0, 1.0)
     """
-    bijection = in_float64(bijection)
+    bijection = snapshot(bijection)
     low, high = _box(region, bijection.dim)
     forward, image_low, image_high = enclose(bijection, low, high)
     inverse, _, _ = enclose_inverse(bijection, image_low, image_high)
@@ -203,11 +204,12 @@ def merge_bound(
 ) -> SizeBound:
     r"""A tighter bound from the numbers of Theorem 3, counting merges instead of multiplying constants.
 
-    .. math:: \varepsilon \, (1 + (N - 1) K_1 K_2), \qquad N = \Big\lceil \frac{b - 1}{a - 1} \Big\rceil
+    .. math:: \varepsilon \, (1 + (N_b - 1) K_1 K_2), \qquad N_b = 1 + N_{b_1} + \dots + N_{b_a}, \quad N_1 = N_0 = 0
 
-    Latent defects add up: each of the :math:`N` merges of up to :math:`a` elements leaves at most
-    :math:`K_1 \varepsilon` in latent space, the last one :math:`\varepsilon` in the result, and :math:`K_2` is paid once.
-    It grows as :math:`b` where Theorem 3 grows as :math:`b^{1 + \log_a K_1 K_2}`, and is never above it.
+    Here :math:`N_b` counts the merges when :math:`b` elements are divided evenly into :math:`a` parts, these again, and
+    so on: about :math:`(b - 1) / (a - 1)`. Latent defects add up: each merge leaves at most :math:`K_1 \varepsilon` in
+    latent space, the last one :math:`\varepsilon` in the result, and :math:`K_2` is paid once. So it grows as :math:`b`
+    where Theorem 3 grows as :math:`b^{1 + \log_a K_1 K_2}`, and with the same numbers it is never above it.
 
     Arguments:
         operation: A group.
@@ -219,8 +221,8 @@ def merge_bound(
 
     Example:
         >>> from abelnet import AbelianGroup, Affine
-        >>> merge_bound(AbelianGroup(Affine(1)), epsilon=0.1, a=4, b=13).value  # 4 merges
-        0.4
+        >>> merge_bound(AbelianGroup(Affine(1)), epsilon=0.1, a=4, b=6).value  # 2 + 2 + 1 + 1: three merges
+        0.30000000000000004
     """
     constants = _constants(operation, epsilon, a, b, region, samples)
     value = _by_merges(epsilon, a, b, constants.forward * constants.inverse)
@@ -369,8 +371,16 @@ def _theorem3(epsilon: float, a: int, b: int, constant: float) -> float:
 
 
 def _by_merges(epsilon: float, a: int, b: int, constant: float) -> float:
-    merges = -(-(b - 1) // (a - 1))
+    merges = _merges(a, b)
     return epsilon * (1 + (merges - 1) * constant) if merges > 1 and epsilon > 0 else epsilon * merges
+
+
+@lru_cache(maxsize=None)
+def _merges(a: int, b: int) -> int:
+    if b <= a:
+        return int(b > 1)
+    part, larger = divmod(b, a)
+    return 1 + larger * _merges(a, part + 1) + (a - larger) * _merges(a, part)
 
 
 def _constants(operation: Operation, epsilon: float, a: int, b: int, region: Region, samples: int) -> Lipschitz:

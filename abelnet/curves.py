@@ -21,7 +21,7 @@ from abelnet.bijections import Bijection
 from abelnet.errors import AbelnetError
 from abelnet.laws import Polynomial, Product, Sum
 from abelnet.operation import Operation
-from abelnet.slopes import in_float64, slopes_between, turning_points
+from abelnet.slopes import slopes_between, snapshot, turning_points
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class Curve:
             >>> Curve.of(AbelianNet(Affine(1), gamma=0.5)).form  # (1 + x/2)(1 + y/2)
             'product'
         """
-        bijection, law = in_float64(operation.bijection), operation.law
+        bijection, law = snapshot(operation.bijection), operation.law
         if isinstance(law, Sum):
             return Curve("sum", bijection)
         if isinstance(law, Product):
             return Curve("product", bijection)
         if isinstance(law, Polynomial):
-            gamma, shift = float(law.gamma), float(law.shift)
+            gamma, shift = law.gamma.detach().item(), law.shift.detach().item()
             if gamma == 0:
                 return Curve("sum", bijection, 1.0, shift)
             return Curve("product", bijection, gamma, 1 + gamma * shift)

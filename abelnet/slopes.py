@@ -8,7 +8,7 @@ rounding is not accounted for.
 
 from __future__ import annotations
 
-__all__ = ["Pieces", "enclose", "enclose_inverse", "in_float64", "pieces", "slopes_between", "turning_points"]
+__all__ = ["Pieces", "enclose", "enclose_inverse", "pieces", "slopes_between", "snapshot", "turning_points"]
 
 import copy
 import math
@@ -24,6 +24,7 @@ from abelnet.bijections import (
     Chain,
     Elementwise,
     Generator,
+    Glow,
     GlowCoupling,
     Monotonic,
     Permutation,
@@ -32,12 +33,11 @@ from abelnet.bijections import (
 )
 from abelnet.bijections.coupling import _Subnet
 from abelnet.errors import AbelnetError
+from abelnet.polyline import FAR, Polyline
 
 # Cells that a chain of curves is cut into besides its turning points: its slope is a product of enclosures, each of
 # which is the tighter the shorter the cell.
 _CELLS = 256
-# Where a curve with straight tails stands for infinity.
-_FAR = 1e30
 
 
 class Pieces(NamedTuple):
@@ -60,7 +60,7 @@ def pieces(bijection: Bijection, places: Tensor, dimension: int = 0) -> Pieces:
     r"""Cuts one dimension of a curve at the given places and at its turning points, and encloses the slopes.
 
     Arguments:
-        bijection: A curve, or a chain of curves.
+        bijection: A curve, or a chain of curves, as :func:`snapshot` gives them.
         places: Where to cut, :math:`(n)`, at least the two ends of the region.
         dimension: Which dimension.
 
@@ -82,9 +82,9 @@ def slopes_between(bijection: Bijection, places: Tensor, dimension: int = 0) -> 
     ends = places
     for part in _parts(bijection):
         # Straight pieces meet in kinks, where the slope is that of either side: between them it is one number.
-        at = (ends[1:] + ends[:-1]) / 2 if isinstance(part, Monotonic) else ends
+        at = (ends[1:] + ends[:-1]) / 2 if isinstance(part, Polyline) else ends
         slopes = _slope(part, at, dimension)
-        left, right = (slopes, slopes) if isinstance(part, Monotonic) else (slopes[1:], slopes[:-1])
+        left, right = (slopes, slopes) if isinstance(part, Polyline) else (slopes[1:], slopes[:-1])
         least, most = least * torch.minimum(left, right), most * torch.maximum(left, right)
         ends = _apply(part, ends, dimension)
     return ends, least, most
@@ -160,18 +160,22 @@ def enclose_inverse(bijection: Bijection, low: Tensor, high: Tensor) -> tuple[fl
 
 
 @torch.no_grad()
-def in_float64(bijection: Bijection) -> Bijection:
-    """A copy in float64, in which everything here is computed."""
+def snapshot(bijection: Bijection) -> Bijection:
+    """A copy in float64 with min-max networks as the polylines that they are; everything here is computed on one."""
+    if isinstance(bijection, Chain) and not isinstance(bijection, Glow):
+        return Chain(*(snapshot(part) for part in bijection))
+    if isinstance(bijection, Monotonic):
+        return Polyline(bijection)
     return copy.deepcopy(bijection).double().requires_grad_(False)
 
 
 def _slope_range(bijection: Bijection, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
     """Smallest and largest slope of each dimension over an interval each."""
-    straight = all(isinstance(part, Affine | Monotonic | RationalQuadraticSpline) for part in _parts(bijection))
+    straight = all(isinstance(part, Affine | Polyline | RationalQuadraticSpline) for part in _parts(bijection))
     if not bool((low.isfinite() & high.isfinite()).all()):
         if not straight:  # bent tails: no bound but these
             return torch.zeros_like(low), torch.full_like(high, math.inf)
-        low, high = low.clamp(-_FAR, _FAR), high.clamp(-_FAR, _FAR)
+        low, high = low.clamp(-FAR, FAR), high.clamp(-FAR, FAR)
     cells = _CELLS if isinstance(bijection, Chain) else 1
     found = []
     for i in range(bijection.dim):
@@ -190,7 +194,7 @@ def _parts(bijection: Bijection) -> list[Bijection]:
 
 def _values(bijection: Bijection, x: Tensor, *, inverse: bool = False) -> Tensor:
     """Values at a corner of a box, which may be infinite."""
-    y: Tensor = (bijection.inverse if inverse else bijection)(x.clamp(-_FAR, _FAR))
+    y: Tensor = (bijection.inverse if inverse else bijection)(x.clamp(-FAR, FAR))
     return torch.where(x.isinf(), torch.copysign(x, y), y)
 
 
@@ -214,49 +218,11 @@ def _turning_points(bijection: Bijection, dimension: int) -> Tensor:
         return torch.zeros(1, dtype=torch.float64)
     if isinstance(bijection, Generator):
         return torch.tensor([0.0, 0.5], dtype=torch.float64)  # the logit turns at 1/2, the others at 0 if anywhere
-    if isinstance(bijection, Monotonic):
-        slope = bijection.sign()[dimension] * bijection.log_weight[dimension].exp()
-        return _kinks(slope, bijection.bias[dimension])
+    if isinstance(bijection, Polyline):
+        return bijection.kinks[dimension]
     if isinstance(bijection, RationalQuadraticSpline):
         return _spline_turns(*(knots[dimension].numpy() for knots in bijection._knots()))
     raise AbelnetError(f"bijection: expected one with known slopes, got {type(bijection).__name__}")
-
-
-def _kinks(slope: Tensor, bias: Tensor) -> Tensor:
-    """Where the smallest of the largest of lines :math:`(K, J)` passes from one line to another.
-
-    Rounding decides in favour of a place too many, which does no harm.
-    """
-    crossing = _crossings(slope, bias)
-    highest = (slope[:, None] * crossing[..., None] + bias[:, None]).amax(-1)
-    on_top = _pair_heights(slope, bias, crossing) >= highest - 1e-9 * (1 + highest.abs())
-    ends = torch.cat((crossing[on_top], slope.new_tensor([-_FAR, _FAR]))).unique()
-    # Between these each group is one line.
-    middle = (ends[1:] + ends[:-1]) / 2
-    if len(middle) > 1:
-        middle[0], middle[-1] = ends[1] - 1, ends[-2] + 1
-    active = (slope * middle[:, None, None] + bias).argmax(-1)
-    groups = torch.arange(len(slope))
-    lines, heights = slope[groups, active], bias[groups, active]
-    crossing = _crossings(lines, heights)
-    inside = (crossing > ends[:-1, None]) & (crossing < ends[1:, None])
-    row, _ = inside.nonzero(as_tuple=True)
-    places = crossing[inside]
-    lowest = (lines[row] * places[:, None] + heights[row]).amin(-1)
-    at_bottom = _pair_heights(lines, heights, crossing)[inside] <= lowest + 1e-9 * (1 + lowest.abs())
-    return torch.cat((ends[1:-1], places[at_bottom])).unique()
-
-
-def _crossings(slope: Tensor, bias: Tensor) -> Tensor:
-    """Where each pair of lines of a row meet, :math:`(R, L)` to :math:`(R, P)`; NaN for parallels."""
-    i, j = torch.triu_indices(slope.shape[1], slope.shape[1], 1)
-    x = (bias[:, j] - bias[:, i]) / (slope[:, i] - slope[:, j])
-    return torch.where(x.abs() < _FAR, x, math.nan)
-
-
-def _pair_heights(slope: Tensor, bias: Tensor, crossing: Tensor) -> Tensor:
-    i, _ = torch.triu_indices(slope.shape[1], slope.shape[1], 1)
-    return slope[:, i] * crossing + bias[:, i]
 
 
 def _spline_turns(xs: np.ndarray, ys: np.ndarray, slopes: np.ndarray) -> Tensor:  # type: ignore[type-arg]
