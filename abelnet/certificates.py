@@ -25,13 +25,23 @@ __all__ = [
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 import torch
 from torch import Tensor
 
 from abelnet.bijections import Bijection, Chain
-from abelnet.curves import Curve, Line, Power, deviation, largest_excess, log_deviation, log_grid, split_at_zero
+from abelnet.curves import (
+    Curve,
+    Line,
+    Power,
+    deviation,
+    largest_excess,
+    log_deviation,
+    log_grid,
+    log_line,
+    split_at_zero,
+)
 from abelnet.errors import AbelnetError, check_count
 from abelnet.operation import Operation
 from abelnet.slopes import enclose, enclose_inverse, snapshot
@@ -95,8 +105,9 @@ class SizeBound:
     def statement(self) -> str:
         """What is proved, and under which assumption."""
         return (
-            f"{self.name}: error at size {self.b} ≤ {self.value:.6g}; proved if the error is at most {self.epsilon:.6g} on "
-            f"every multiset of up to {self.a} of the values that folding meets; {self.constants.statement}"
+            f"{self.name}: error at size {self.b} ≤ {self.value:.6g}; proved if the error is at most "
+            f"{self.epsilon:.6g} on every multiset of up to {self.a} of the values that folding "
+            f"meets; {self.constants.statement}"
         )
 
 
@@ -139,7 +150,7 @@ def lipschitz(bijection: Bijection, region: Region = _EVERYWHERE, *, samples: in
 
     .. math:: |f(x) - f(y)| \le K_1 |x - y|, \qquad |f^{-1}(u) - f^{-1}(v)| \le K_2 |u - v|
 
-    Exact for ``Affine``, ``SinhArcsinh``, ``Generator``, ``Monotonic`` and ``RationalQuadraticSpline``. A chain of these
+    Exact for ``Affine``, ``SinhArcsinh``, ``Generator``, ``Monotonic``, ``RationalQuadraticSpline``. A chain of these
     is cut into short pieces, on each of which the slopes of its parts multiply. Couplings are bounded layer by layer,
     which may be far above; the sampled constants beside say how far at most.
 
@@ -302,9 +313,7 @@ def generator_bound(
     return _semigroup_bound(learned, true, size, elements, least, largest, cells)
 
 
-def _group_bound(
-    learned: Curve, true: Curve, size: int, elements: tuple[float, float], cells: int
-) -> GeneratorBound:
+def _group_bound(learned: Curve, true: Curve, size: int, elements: tuple[float, float], cells: int) -> GeneratorBound:
     ends = torch.tensor(elements, dtype=torch.float64)
     low, high = true.inverse(size * true.forward(ends)).tolist()
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -334,13 +343,13 @@ def _semigroup_bound(
             )
 
     def bound(c: float, cells: int) -> tuple[float, float, float]:
-        spread = [log_deviation(learned, true, c, _line(*side.tolist(), cells)) for side in sides]
+        spread = [log_deviation(learned, true, c, log_line(true, side, cells)) for side in sides]
         m, M = min(low for low, _ in spread), max(high for _, high in spread)
         grid = log_grid(true, largest, cells)
         links = [Power(c, math.exp(min(size * shift, 700.0))) for shift in (m, M)]
         return max(largest_excess(learned, true, link, grid, sign) for link in links for sign in (1, -1)), m, M
 
-    x = torch.cat([_line(*side.tolist(), _COARSE) for side in sides])
+    x = torch.cat([log_line(true, side, _COARSE) for side in sides])
     value, c, m, M = _best(bound, learned.forward(x).abs().log(), true.forward(x).abs().log(), cells)
     ends = (float(results[0]), float(results[1]))
     return GeneratorBound(0.0 if size == 1 else value, size, elements, least, ends, c, (m, M))
@@ -375,7 +384,7 @@ def _by_merges(epsilon: float, a: int, b: int, constant: float) -> float:
     return epsilon * (1 + (merges - 1) * constant) if merges > 1 and epsilon > 0 else epsilon * merges
 
 
-@lru_cache(maxsize=None)
+@cache
 def _merges(a: int, b: int) -> int:
     if b <= a:
         return int(b > 1)
@@ -411,6 +420,6 @@ def _box(region: Region, dim: int) -> tuple[Tensor, Tensor]:
 
 
 def _jacobians(bijection: Bijection, points: Tensor) -> Tensor:
-    """Jacobians at points, :math:`(n, d)` to :math:`(n, d, d)`: rows do not depend on each other, so one sum will do."""
+    """Jacobians at points, :math:`(n, d)` to :math:`(n, d, d)`: no row depends on another, so one sum will do."""
     jacobian: Tensor = torch.autograd.functional.jacobian(lambda x: bijection(x).sum(0), points)  # type: ignore[no-untyped-call]
     return jacobian.transpose(0, 1)

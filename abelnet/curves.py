@@ -1,6 +1,6 @@
 r"""Two monotonic curves compared with proof: the latent deviation of elements, and the distance of results.
 
-On a cell between neighbouring places of a grid a function :math:`d` with known ends and slopes within :math:`[p, q]` stays
+On a cell between neighbouring places of a grid a function :math:`d` with known ends and slopes in :math:`[p, q]` stays
 below two lines, one from each end; where they meet is an upper bound of :math:`d` there, and the excess over the ends
 is at most a quarter of the cell times :math:`q - p`. Grids hold the turning points of both curves, so that slopes are
 enclosed by those at the ends of a cell.
@@ -8,7 +8,17 @@ enclosed by those at the ends of a cell.
 
 from __future__ import annotations
 
-__all__ = ["Curve", "Line", "Power", "deviation", "largest_excess", "log_deviation", "log_grid", "split_at_zero"]
+__all__ = [
+    "Curve",
+    "Line",
+    "Power",
+    "deviation",
+    "largest_excess",
+    "log_deviation",
+    "log_grid",
+    "log_line",
+    "split_at_zero",
+]
 
 import math
 from dataclasses import dataclass, replace
@@ -21,6 +31,7 @@ from abelnet.bijections import Bijection
 from abelnet.errors import AbelnetError
 from abelnet.laws import Polynomial, Product, Sum
 from abelnet.operation import Operation
+from abelnet.polyline import ascending
 from abelnet.slopes import slopes_between, snapshot, turning_points
 
 
@@ -146,7 +157,7 @@ def log_deviation(learned: Curve, true: Curve, c: float, places: Tensor) -> tupl
 
 
 def largest_excess(learned: Curve, true: Curve, link: Line | Power, places: Tensor, sign: int) -> float:
-    r"""An upper bound of :math:`\pm (F(z) - z)` over the places' range, for :math:`F = \varphi^{-1} \circ link \circ \psi`.
+    r"""An upper bound of :math:`\pm (F(z) - z)` between the places, for :math:`F = \varphi^{-1} \circ link \circ \psi`.
 
     Arguments:
         learned: The curve :math:`\varphi`.
@@ -159,7 +170,7 @@ def largest_excess(learned: Curve, true: Curve, link: Line | Power, places: Tens
     ends = learned.inverse(link.forward(true.forward(torch.stack((places[0], places[-1])))))
     turns = learned.turning_points(float(ends.min()), float(ends.max()))
     pulled = true.inverse(link.inverse(learned.forward(turns)))
-    z = torch.cat((places, true.turning_points(low, high), pulled[(pulled > low) & (pulled < high)])).unique()
+    z = ascending(places, true.turning_points(low, high), pulled[(pulled > low) & (pulled < high)])
     t = true.forward(z)
     y = learned.inverse(link.forward(t))
     linked = link.slope(t)
@@ -177,7 +188,14 @@ def log_grid(true: Curve, largest: float, cells: int) -> Tensor:
     r"""Places whose latent values go from minus to plus the largest, ever denser towards 0."""
     steps = torch.logspace(-9, 0, cells // 2, dtype=torch.float64)
     t = largest * torch.cat((-steps.flip(0), torch.zeros(1, dtype=torch.float64), steps))
-    return true.inverse(t).unique()
+    return ascending(true.inverse(t))
+
+
+def log_line(true: Curve, side: Tensor, cells: int) -> Tensor:
+    r"""Places from one end of a side to the other, even in :math:`\log |\psi|`."""
+    ends = true.forward(side)
+    logs = torch.linspace(float(ends[0].abs().log()), float(ends[1].abs().log()), cells + 1, dtype=torch.float64)
+    return ascending(side, true.inverse(ends[0].sign() * logs.exp()).clamp(float(side[0]), float(side[1])))
 
 
 def split_at_zero(true: Curve, elements: tuple[float, float], least: float) -> list[Tensor]:
@@ -196,7 +214,7 @@ def split_at_zero(true: Curve, elements: tuple[float, float], least: float) -> l
 
 def _with_turns(places: Tensor, *curves: Curve) -> Tensor:
     low, high = float(places[0]), float(places[-1])
-    return torch.cat((places, *(curve.turning_points(low, high) for curve in curves))).unique()
+    return ascending(places, *(curve.turning_points(low, high) for curve in curves))
 
 
 def _range(d: Tensor, p: Tensor, q: Tensor, width: Tensor) -> tuple[float, float]:
@@ -205,7 +223,7 @@ def _range(d: Tensor, p: Tensor, q: Tensor, width: Tensor) -> tuple[float, float
 
 
 def _most(d: Tensor, p: Tensor, q: Tensor, width: Tensor, other: Tensor) -> float:
-    """The largest value that a function may have whose slope lies in [p, q] on each cell, or another bound if smaller."""
+    """The largest value of a function whose slope lies in [p, q] on each cell, or another bound where it is smaller."""
     start, end = d[:-1], d[1:]
     # The line from the start meets the line from the end; on cells where one of them falls the larger end is the bound.
     climb = ((end - start - p * width) / (q - p)).nan_to_num(0.0).clamp(min=0)

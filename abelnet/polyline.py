@@ -2,7 +2,7 @@ r"""Min-max networks as what they are: straight pieces between kinks."""
 
 from __future__ import annotations
 
-__all__ = ["FAR", "Polyline"]
+__all__ = ["FAR", "Polyline", "ascending"]
 
 import math
 
@@ -14,6 +14,12 @@ from abelnet.errors import check_values
 
 # What stands for infinity on a curve with straight tails.
 FAR = 1e30
+
+
+def ascending(*places: Tensor) -> Tensor:
+    """All places in order, each once."""
+    joined: Tensor = torch.cat(places).unique()  # type: ignore[no-untyped-call]
+    return joined
 
 
 class Polyline(Elementwise):
@@ -85,7 +91,7 @@ def _kinks(slope: Tensor, bias: Tensor) -> Tensor:
     crossing = _crossings(slope, bias)
     highest = (slope[:, None] * crossing[..., None] + bias[:, None]).amax(-1)
     on_top = _pair_heights(slope, bias, crossing) >= highest - 1e-9 * (1 + highest.abs())
-    ends = torch.cat((crossing[on_top], slope.new_tensor([-FAR, FAR]))).unique()
+    ends = ascending(crossing[on_top], slope.new_tensor([-FAR, FAR]))
     # Between these each group is one line.
     middle = (ends[1:] + ends[:-1]) / 2
     if len(middle) > 1:
@@ -99,7 +105,7 @@ def _kinks(slope: Tensor, bias: Tensor) -> Tensor:
     places = crossing[inside]
     lowest = (lines[row] * places[:, None] + heights[row]).amin(-1)
     at_bottom = _pair_heights(lines, heights, crossing)[inside] <= lowest + 1e-9 * (1 + lowest.abs())
-    return torch.cat((ends[1:-1], places[at_bottom])).unique()
+    return ascending(ends[1:-1], places[at_bottom])
 
 
 def _crossings(slope: Tensor, bias: Tensor) -> Tensor:

@@ -33,7 +33,7 @@ from abelnet.bijections import (
 )
 from abelnet.bijections.coupling import _Subnet
 from abelnet.errors import AbelnetError
-from abelnet.polyline import FAR, Polyline
+from abelnet.polyline import FAR, Polyline, ascending
 
 # Cells that a chain of curves is cut into besides its turning points: its slope is a product of enclosures, each of
 # which is the tighter the shorter the cell.
@@ -71,13 +71,13 @@ def pieces(bijection: Bijection, places: Tensor, dimension: int = 0) -> Pieces:
         ([-1.0, 0.0, 2.0], [1.0, 1.0])
     """
     low, high = float(places.min()), float(places.max())
-    x = torch.cat((places, turning_points(bijection, low, high, dimension))).unique()
+    x = ascending(places, turning_points(bijection, low, high, dimension))
     values, least, most = slopes_between(bijection, x, dimension)
     return Pieces(x, values, least, most)
 
 
 def slopes_between(bijection: Bijection, places: Tensor, dimension: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-    """Values at places, and the least and the largest slope between neighbours; all turning points must be among them."""
+    """Values at places, and the least and the largest slope between neighbours; all turning points must be there."""
     least = most = torch.ones(len(places) - 1, dtype=places.dtype)
     ends = places
     for part in _parts(bijection):
@@ -129,7 +129,7 @@ def enclose(bijection: Bijection, low: Tensor, high: Tensor) -> tuple[float, Ten
     if isinstance(bijection, Permutation):
         return 1.0, low[bijection.order], high[bijection.order]
     if isinstance(bijection, GlowCoupling):
-        (low1, low2), (high1, high2) = low.split(bijection.cuts), high.split(bijection.cuts)
+        (low1, low2), (high1, high2) = torch.split(low, bijection.cuts), torch.split(high, bijection.cuts)
         first, low1, high1 = _half(bijection, bijection.subnet2, (low1, high1), (low2, high2))
         second, low2, high2 = _half(bijection, bijection.subnet1, (low2, high2), (low1, high1))
         return first * second, torch.cat((low1, low2)), torch.cat((high1, high2))
@@ -152,7 +152,7 @@ def enclose_inverse(bijection: Bijection, low: Tensor, high: Tensor) -> tuple[fl
     if isinstance(bijection, Permutation):
         return 1.0, low[bijection.inverse_order], high[bijection.inverse_order]
     if isinstance(bijection, GlowCoupling):
-        (low1, low2), (high1, high2) = low.split(bijection.cuts), high.split(bijection.cuts)
+        (low1, low2), (high1, high2) = torch.split(low, bijection.cuts), torch.split(high, bijection.cuts)
         second, low2, high2 = _half(bijection, bijection.subnet1, (low2, high2), (low1, high1), inverse=True)
         first, low1, high1 = _half(bijection, bijection.subnet2, (low1, high1), (low2, high2), inverse=True)
         return first * second, torch.cat((low1, low2)), torch.cat((high1, high2))
@@ -225,7 +225,7 @@ def _turning_points(bijection: Bijection, dimension: int) -> Tensor:
     raise AbelnetError(f"bijection: expected one with known slopes, got {type(bijection).__name__}")
 
 
-def _spline_turns(xs: np.ndarray, ys: np.ndarray, slopes: np.ndarray) -> Tensor:  # type: ignore[type-arg]
+def _spline_turns(xs: np.ndarray, ys: np.ndarray, slopes: np.ndarray) -> Tensor:
     """Knots, and the zeros of the derivative of the slope in each piece: of a cubic."""
     turns = list(xs)
     for k in range(len(xs) - 1):
@@ -233,9 +233,7 @@ def _spline_turns(xs: np.ndarray, ys: np.ndarray, slopes: np.ndarray) -> Tensor:
         start, end = slopes[k], slopes[k + 1]
         bend = start + end - 2 * mean
         top, bottom = np.array([bend, 2 * (mean - start), start]), np.array([-bend, bend, mean])
-        cubic = np.polysub(
-            np.polymul(np.polyder(top), bottom), 2 * np.polymul(top, np.polyder(bottom))
-        )
+        cubic = np.polysub(np.polymul(np.polyder(top), bottom), 2 * np.polymul(top, np.polyder(bottom)))
         # A double root may come out with a small imaginary part; a place too many does no harm.
         places = np.roots(cubic).real
         turns += [xs[k] + width * z for z in places if 0 < z < 1]

@@ -7,18 +7,28 @@ For groups, at each size :math:`b`:
 - *Theorem 3*: with exact Lipschitz constants on the range that is reached, and with the error up to size 4 on all
   intermediate results that its proof meets, which is itself certified by a generator bound.
 
-For semigroups, which the paper has no bound for, *ours* is the generator bound in log space, for elements that keep away
-from the absorbing one and results within the stated range; multisets beyond are not measured.
+For semigroups, which the paper has no bound for, *ours* is the generator bound in log space, for elements that keep off
+the absorbing one and results within the stated range; multisets beyond are not measured.
 """
 
 from __future__ import annotations
 
-__all__ = ["TRUTHS", "Certificate", "CertificateRow", "certify", "train_synthetic", "write_certificate"]
+__all__ = [
+    "TRUTHS",
+    "Certificate",
+    "CertificateRow",
+    "certify",
+    "certify_model",
+    "train_synthetic",
+    "write_certificates",
+]
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,6 +41,7 @@ from abelnet.experiments.comparison import MODELS, squared_error, stack_data
 from abelnet.experiments.synthetic import OPERATIONS, make_dataset
 from abelnet.files import replacing, write_text
 from abelnet.laws import Polynomial, Product, Sum
+from abelnet.learning import LawRegressor
 from abelnet.operation import Operation
 from abelnet.training import Settings, train
 
@@ -48,6 +59,7 @@ TRUTHS: dict[str, Operation] = {
     "shifted_product": Operation(_line(), Polynomial(0.5)),
 }
 SIZES = (2, 3, 4, 6, 10, 20, 50, 100, 200, 500, 1000)
+HEADING = ("size", "measured", "ours", "Theorem 3")
 _CHECKED = 4  # the largest size of the training data
 _CHUNK = 1 << 19
 
@@ -61,6 +73,11 @@ class CertificateRow:
     ours: float
     paper: float | None
 
+    def cells(self) -> list[str]:
+        """Its cells in a table with :data:`HEADING`."""
+        values = (self.measured, self.ours, self.paper)
+        return [str(self.size), *("–" if value is None else f"{value:.3g}" for value in values)]
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -72,10 +89,8 @@ class Certificate:
 
     def markdown(self) -> str:
         """The table and the notes."""
-        lines = [f"# {self.title}", "", "| size | measured | ours | Theorem 3 |", "|--:|--:|--:|--:|"]
-        for row in self.rows:
-            cells = ("–" if value is None else f"{value:.3g}" for value in (row.measured, row.ours, row.paper))
-            lines.append(f"| {row.size} | " + " | ".join(cells) + " |")
+        lines = [f"## {self.title}", "", f"| {' | '.join(HEADING)} |", "|--:" * len(HEADING) + "|"]
+        lines += [f"| {' | '.join(row.cells())} |" for row in self.rows]
         return "\n".join([*lines, "", *(f"- {note}" for note in self.notes)]) + "\n"
 
 
@@ -147,7 +162,7 @@ def certify(
     """
     size = check_count("size", size, 2)
     sizes = sorted({n for n in SIZES if n < size} | {size})
-    operation = operation.double()
+    operation = copy.deepcopy(operation).double()
     if truth is None:
         if epsilon is None:
             raise AbelnetError("epsilon: expected the error up to size 4, or the true operation, got neither")
@@ -166,6 +181,54 @@ def certify(
         if on_size is not None:
             on_size(n)
     return Certificate(title, rows, case.notes)
+
+
+def certify_model(
+    model: str | Path,
+    truth: str | None = None,
+    *,
+    size: int = 1000,
+    epsilon: float | None = None,
+    elements: tuple[float, float] = (-5.0, 5.0),
+    sets: int = 10_000,
+    seed: int = 0,
+    epochs: int = 1000,
+) -> list[Certificate]:
+    """Certifies a law that was learned from a table, or an operation of the synthetic experiment that is learned first.
+
+    Arguments:
+        model: A folder that ``abelnet learn`` wrote, or a key of :data:`TRUTHS`.
+        truth: The true operation, a key of :data:`TRUTHS`; that of a synthetic model is known. Where it is not, the
+            bounds rest on ``epsilon``, or else on the error on held-out examples that the folder tells.
+        size: The largest size.
+        epsilon: Error up to size 4.
+        elements: Range of the elements.
+        sets: Number of multisets that are measured at each size.
+        seed: Fixes data, training and multisets.
+        epochs: Epochs of training.
+
+    Returns:
+        One certificate for each dimension.
+    """
+    known = str(model) in TRUTHS and not Path(model).exists()
+    name = str(model) if known and truth is None else truth
+    if name is not None and name not in TRUTHS:
+        raise AbelnetError(f"truth: expected one of {', '.join(TRUTHS)}, got {name!r}")
+    true = None if name is None else TRUTHS[name]
+    options: dict[str, Any] = {"size": size, "elements": elements, "sets": sets, "seed": seed}
+    if known:
+        operation = train_synthetic(str(model), seed=seed, epochs=epochs)
+        return [certify(operation, true, title=f"{OPERATIONS[str(model)].formula}, min-max network", **options)]
+    if not Path(model).exists():
+        raise AbelnetError(f"model: expected a folder, or one of {', '.join(TRUTHS)}, got {str(model)!r}")
+    certificates = []
+    for law in LawRegressor.load(model).laws_:
+        assumed = law.rmse if epsilon is None else epsilon
+        certificate = certify(law.operation, true, epsilon=assumed, title=law.formula, **options)
+        if true is None and epsilon is None:
+            certificate.notes.append("ε is the root mean square error on held-out examples, an estimate, no worst case")
+        certificates.append(certificate)
+    return certificates
 
 
 class _Groups:
@@ -240,10 +303,10 @@ class _Semigroups:
         ]
 
     def row(self, size: int) -> CertificateRow:
-        bound = generator_bound(
-            self.operation, self.truth, size, self.elements, least=self.least, largest=self.largest
+        bound = generator_bound(self.operation, self.truth, size, self.elements, least=self.least, largest=self.largest)
+        return CertificateRow(
+            size, _worst(self.operation, self.truth, self._drawer(size), size, self.sets), bound.value, None
         )
-        return CertificateRow(size, _worst(self.operation, self.truth, self._drawer(size), size, self.sets), bound.value, None)
 
     def _drawer(self, size: int) -> Callable[[int], Tensor]:
         """Draws elements whose log-magnitudes are even around 0, and keeps the multisets whose result is in range."""
@@ -284,28 +347,28 @@ def _assumed_row(operation: Operation, epsilon: float, size: int, elements: tupl
     return CertificateRow(size, None, *bounds)
 
 
-def write_certificate(certificate: Certificate, folder: str | Path) -> list[Path]:
+def write_certificates(certificates: Sequence[Certificate], folder: str | Path) -> list[Path]:
     """Writes ``certificate.md`` and, where matplotlib is installed, ``certificate.png``."""
     folder = Path(folder)
     paths = [folder / "certificate.md"]
-    write_text(paths[0], certificate.markdown())
+    write_text(paths[0], "\n".join(["# How wrong it may be", "", *(one.markdown() for one in certificates)]))
     try:
         from matplotlib.figure import Figure
     except ImportError:
         return paths
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
-    sizes = [row.size for row in certificate.rows]
-    curves: Sequence[tuple[str, str, list[float | None]]] = (
-        ("measured", "k.", [row.measured for row in certificate.rows]),
-        ("ours", "C0-", [row.ours for row in certificate.rows]),
-        ("Theorem 3", "C3--", [row.paper for row in certificate.rows]),
-    )
-    for label, style, values in curves:
-        if any(value is not None for value in values):
-            axes.plot(sizes, [math.nan if value is None else value for value in values], style, label=label)
-    axes.set(xscale="log", yscale="log", xlabel="multiset size", ylabel="largest error", title=certificate.title)
-    axes.legend()
+    figure = Figure(figsize=(6 * len(certificates), 4), layout="constrained")
+    for axes, one in zip(figure.subplots(1, len(certificates), squeeze=False)[0], certificates, strict=True):
+        sizes = [row.size for row in one.rows]
+        curves: Sequence[tuple[str, str, list[float | None]]] = (
+            ("measured", "k.", [row.measured for row in one.rows]),
+            ("ours", "C0-", [row.ours for row in one.rows]),
+            ("Theorem 3", "C3--", [row.paper for row in one.rows]),
+        )
+        for label, style, values in curves:
+            if any(value is not None for value in values):
+                axes.plot(sizes, [math.nan if value is None else value for value in values], style, label=label)
+        axes.set(xscale="log", yscale="log", xlabel="multiset size", ylabel="largest error", title=one.title)
+        axes.legend()
     paths.append(folder / "certificate.png")
     with replacing(paths[1]) as temporary:
         figure.savefig(temporary, format="png", dpi=120)

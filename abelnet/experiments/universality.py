@@ -1,4 +1,4 @@
-r"""Theorem 1 in practice: Abelian groups on :math:`\mathbb{R}^2` and :math:`\mathbb{R}^3` that are none of our making, learned.
+r"""Theorem 1 in practice: Abelian groups that are not made from our own bijections, learned.
 
 The true operations are :math:`x \circ y = g^{-1}(g(x) + g(y))` with :math:`g` a random smooth diffeomorphism: rotations
 and bumps :math:`x + u \tanh(w \cdot x + b)`, whose inverse is found by bisection. Networks of couplings
@@ -10,7 +10,14 @@ from 0.1 to 10 and whose true result is no longer than 15: what is asked is whet
 
 from __future__ import annotations
 
-__all__ = ["PlanarDiffeomorphism", "UniversalityRow", "draw_elements", "random_group", "universality", "write_universality"]
+__all__ = [
+    "PlanarDiffeomorphism",
+    "UniversalityRow",
+    "draw_elements",
+    "random_group",
+    "universality",
+    "write_universality",
+]
 
 import json
 import math
@@ -116,7 +123,7 @@ def draw_elements(count: int, dim: int, generator: torch.Generator) -> Tensor:
     direction = torch.randn(count, dim, generator=generator, dtype=torch.float64)
     part = torch.rand(count, 1, generator=generator, dtype=torch.float64)
     length = _SHORTEST * (_LONGEST / _SHORTEST) ** part
-    return length * direction / direction.norm(dim=1, keepdim=True)
+    return length * torch.nn.functional.normalize(direction)
 
 
 def _solve(target: Tensor, along: float, b: float) -> Tensor:
@@ -219,7 +226,8 @@ class _Fold(nn.Module):
 def _train(model: nn.Module, data: MultisetData, epochs: int, seed: int) -> None:
     def loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
         values, mask, target = batch
-        return (model(values, mask) - target).square().sum(-1).mean()
+        errors: Tensor = (model(values, mask) - target).square().sum(-1)
+        return errors.mean()
 
     settings = Settings(epochs=epochs, batch_size=128, lr=4e-3, schedule="cosine", clip_norm=10.0)
     train(model, data, loss, settings=settings, seed=seed)
