@@ -18,7 +18,7 @@ import abelnet
 from abelnet import law_report, tables
 from abelnet.errors import AbelnetError
 from abelnet.estimators import LawRegressor
-from abelnet.experiments import comparison, report, synthetic
+from abelnet.experiments import certify, comparison, report, synthetic, universality
 from abelnet.files import write_text
 from abelnet.words import cli as words_cli
 
@@ -190,6 +190,57 @@ def apply(
 
         sets = tables.apply_law(LawRegressor.load(model), file, columns, out, on_rows=on_rows)
     console.print(f"written: {out}, {sets:,} sets of {rows:,} rows", highlight=False, soft_wrap=True)
+
+
+@app.command(name="certify")
+def certify_command(
+    model: Annotated[str, typer.Argument(help="Folder that abelnet learn has written, or a synthetic operation.")],
+    size: Annotated[int, typer.Option(min=2, help="Largest multiset.")] = 1000,
+    truth: Annotated[str | None, typer.Option(help="True operation, one of the synthetic ones.")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(min=0, help="Error up to size 4, where the truth is unknown.")
+    ] = None,
+    low: Annotated[float, typer.Option(help="Smallest element.")] = -5.0,
+    high: Annotated[float, typer.Option(help="Largest element.")] = 5.0,
+    sets: Annotated[int, typer.Option(min=1, help="Multisets measured at each size.")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, max=2**62, help="Fixes data, training and multisets.")] = 0,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs, where a synthetic operation is learned first.")] = 1000,
+    out: Annotated[Path | None, typer.Option(help="Folder for table and plot; certificate-MODEL if not given.")] = None,
+) -> None:
+    """Bound the error of an operation at any size: measured, by our bound and by the paper's Theorem 3."""
+    with console.status("certifying", spinner="line"):
+        certificates = certify.certify_model(
+            model, truth, size=size, epsilon=epsilon, elements=(low, high), sets=sets, seed=seed, epochs=epochs
+        )
+    for certificate in certificates:
+        table = Table(title=certificate.title, box=box.SIMPLE, padding=(0, 1, 0, 0))
+        for heading in certify.HEADING:
+            table.add_column(heading, justify="right", no_wrap=True)
+        for row in certificate.rows:
+            table.add_row(*row.cells())
+        console.print(table)
+        for note in certificate.notes:
+            console.print(note, highlight=False)
+    for path in certify.write_certificates(certificates, out or Path(f"certificate-{Path(model).name}")):
+        console.print(f"written: {path}", highlight=False, soft_wrap=True)
+
+
+@app.command(name="universality")
+def universality_command(
+    out: Annotated[Path, typer.Option(help="Folder for table and plot.")] = Path("universality"),
+    dim: Annotated[list[int] | None, typer.Option(min=2, help="Dimensions, may be repeated; 2 and 3 if not.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of random groups for each.")] = 1,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs of each training.")] = 60,
+) -> None:
+    """Learn groups made from random diffeomorphisms by networks of growing size, with DeepSets beside."""
+
+    def on_row(row: universality.UniversalityRow) -> None:
+        errors = ", ".join(f"{size}: {error:.3g}" for size, error in row.rmse.items())
+        console.print(f"R^{row.dim}, seed {row.seed}, {row.model}: RMSE at size {errors}", highlight=False)
+
+    rows = universality.universality(dim or (2, 3), seeds=range(seeds), epochs=epochs, on_row=on_row)
+    for path in universality.write_universality(rows, out):
+        console.print(f"written: {path}", highlight=False, soft_wrap=True)
 
 
 def main() -> None:

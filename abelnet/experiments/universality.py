@@ -1,0 +1,295 @@
+r"""Theorem 1 in practice: Abelian groups that are not made from our own bijections, learned.
+
+The true operations are :math:`x \circ y = g^{-1}(g(x) + g(y))` with :math:`g` a random smooth diffeomorphism: rotations
+and bumps :math:`x + u \tanh(w \cdot x + b)`, whose inverse is found by bisection. Networks of couplings
+learn them from multisets of 2 to 4 elements; they are tested on up to 50, with DeepSets beside.
+
+The theorem is about compact sets, so all multisets, to train and to test alike, are those whose elements have lengths
+from 0.1 to 10 and whose true result is no longer than 15: what is asked is whether size generalises, not range.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "PlanarDiffeomorphism",
+    "UniversalityRow",
+    "draw_elements",
+    "random_group",
+    "universality",
+    "write_universality",
+]
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from abelnet.baselines import DeepSets
+from abelnet.bijections import Bijection, glow
+from abelnet.errors import AbelnetError, check_count, check_values
+from abelnet.experiments.synthetic import MultisetData
+from abelnet.files import replacing, write_text
+from abelnet.operation import AbelianGroup
+from abelnet.training import Settings, train
+
+SMALL_SIZES = (2, 3, 4)
+SIZES = (2, 3, 4, 10, 20, 30, 40, 50)
+# Couplings and hidden width of the networks, from small to large.
+NETWORKS = ((1, 8), (2, 16), (4, 32), (6, 64))
+# Lengths of elements, and of results: the theorem is about compact sets, and this is the one.
+_SHORTEST, _LONGEST, _RADIUS = 0.1, 10.0, 15.0
+
+
+class PlanarDiffeomorphism(Bijection):
+    r"""A random smooth diffeomorphism of :math:`\mathbb{R}^d`, for making operations to be learned.
+
+    .. math:: g = p_k \circ \dots \circ p_1 - o, \qquad p_i(x) = Q_i \, (x + u_i \tanh(w_i \cdot x + b_i))
+
+    Each :math:`p_i` is one to one as :math:`w_i \cdot u_i > -1`, and :math:`Q_i` is a rotation. Its inverse needs one
+    number, :math:`w_i \cdot x`, the root of a rising function that is found by bisection to the last bit.
+    The offset :math:`o` makes the mean of :math:`g` over the elements zero, so that results of large multisets spread
+    around the same place as those of small ones.
+
+    References:
+        Rezende & Mohamed, Variational inference with normalizing flows, ICML 2015.
+
+    Arguments:
+        dim: Number of dimensions :math:`d`.
+        bumps: Number of maps :math:`k`.
+        seed: Fixes it.
+
+    Example:
+        >>> diffeomorphism = PlanarDiffeomorphism(2, seed=0)
+        >>> x = torch.randn(5, 2, dtype=torch.float64)
+        >>> torch.allclose(diffeomorphism.inverse(diffeomorphism(x)), x, atol=1e-12)
+        True
+    """
+
+    def __init__(self, dim: int, bumps: int = 4, *, seed: int = 0) -> None:
+        super().__init__(dim)
+        generator = torch.Generator().manual_seed(seed)
+
+        def normal(*shape: int) -> Tensor:
+            return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+        bumps = check_count("bumps", bumps)
+        direction = normal(bumps, dim)
+        w = direction / direction.norm(dim=1, keepdim=True)
+        u = normal(bumps, dim)
+        # Along w a bump may squeeze to 0.4 of the length or stretch to 2.5 times it.
+        along = -0.6 + 2.1 * torch.rand(bumps, 1, generator=generator, dtype=torch.float64)
+        u = u - (u * w).sum(1, keepdim=True) * w + along * w
+        self.w: Tensor
+        self.u: Tensor
+        self.b: Tensor
+        self.q: Tensor
+        self.offset: Tensor
+        self.register_buffer("w", w)
+        self.register_buffer("u", u)
+        self.register_buffer("b", 2 * torch.rand(bumps, generator=generator, dtype=torch.float64) - 1)
+        self.register_buffer("q", torch.linalg.qr(normal(bumps, dim, dim))[0])
+        self.register_buffer("offset", torch.zeros(dim, dtype=torch.float64))
+        self.offset = self.forward(draw_elements(100_000, dim, generator)).mean(0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        check_values("x", x, self.dim)
+        for w, u, b, q in zip(self.w, self.u, self.b, self.q, strict=True):
+            x = (x + u * torch.tanh(x @ w + b)[..., None]) @ q.t()
+        return x - self.offset
+
+    def inverse(self, y: Tensor) -> Tensor:
+        check_values("y", y, self.dim)
+        y = y + self.offset
+        for w, u, b, q in zip(*(part.flip(0) for part in (self.w, self.u, self.b, self.q)), strict=True):
+            y = y @ q
+            y = y - u * torch.tanh(_solve(y @ w, float(w @ u), float(b)) + b)[..., None]
+        return y
+
+    def log_abs_det(self, x: Tensor) -> Tensor:
+        total = x.new_zeros(x.shape[:-1])
+        for w, u, b, q in zip(self.w, self.u, self.b, self.q, strict=True):
+            height = torch.tanh(x @ w + b)
+            total = total + torch.log1p((w @ u) * (1 - height**2))
+            x = (x + u * height[..., None]) @ q.t()
+        return total
+
+
+def draw_elements(count: int, dim: int, generator: torch.Generator) -> Tensor:
+    """Elements of any direction, with lengths from 0.1 to 10, each order of magnitude alike: :math:`(count, d)`."""
+    direction = torch.randn(count, dim, generator=generator, dtype=torch.float64)
+    part = torch.rand(count, 1, generator=generator, dtype=torch.float64)
+    length = _SHORTEST * (_LONGEST / _SHORTEST) ** part
+    return length * torch.nn.functional.normalize(direction)
+
+
+def _solve(target: Tensor, along: float, b: float) -> Tensor:
+    """The root a of a + along tanh(a + b) = target: within |along| of it, by bisection."""
+    low, high = target - abs(along), target + abs(along)
+    for _ in range(64):
+        middle = (low + high) / 2
+        above = middle + along * torch.tanh(middle + b) > target
+        low, high = torch.where(above, low, middle), torch.where(above, middle, high)
+    return (low + high) / 2
+
+
+def random_group(dim: int, seed: int) -> AbelianGroup:
+    """An Abelian group on :math:`\\mathbb{R}^d` made from a random diffeomorphism.
+
+    Example:
+        >>> random_group(3, seed=0).identity().shape
+        torch.Size([3])
+    """
+    return AbelianGroup(PlanarDiffeomorphism(dim, seed=seed))
+
+
+@dataclass(frozen=True)
+class UniversalityRow:
+    """A model on one true operation.
+
+    Attributes:
+        dim: Number of dimensions.
+        seed: Of the operation and of the model.
+        model: What it is called.
+        parameters: Number of trainable parameters.
+        rmse: Root of the mean squared distance to the true result, by size.
+    """
+
+    dim: int
+    seed: int
+    model: str
+    parameters: int
+    rmse: dict[int, float]
+
+
+def universality(
+    dims: Sequence[int] = (2, 3),
+    *,
+    networks: Sequence[tuple[int, int]] = NETWORKS,
+    seeds: Sequence[int] = (0,),
+    epochs: int = 60,
+    sets: int = 8192,
+    on_row: Callable[[UniversalityRow], None] | None = None,
+) -> list[UniversalityRow]:
+    """Learns random groups by networks of growing size, and by DeepSets.
+
+    Arguments:
+        dims: Numbers of dimensions.
+        networks: Couplings and hidden width of each network.
+        seeds: One true operation for each.
+        epochs: Epochs of each training.
+        sets: Training multisets, of 2 to 4 elements.
+        on_row: Called with each row that is done.
+    """
+    if not dims or min(dims) < 2:
+        raise AbelnetError(f"dims: expected 2 or more each, got {list(dims)}")
+    rows = []
+    for dim in dims:
+        for seed in seeds:
+            truth = random_group(dim, seed)
+            generator = torch.Generator().manual_seed(seed + 1)
+            data = _draw(truth, sets, SMALL_SIZES, generator)
+            tests = {size: _draw(truth, 2000, (size,), generator) for size in SIZES}
+            models: list[tuple[str, nn.Module]] = [
+                (f"AGN {layers} × {hidden}", _Fold(AbelianGroup(glow(dim, layers, hidden, gain=0.1, seed=seed))))
+                for layers, hidden in networks
+            ]
+            models.append(("DeepSets", DeepSets(dim, 4, 32, 64, seed=seed)))
+            for name, model in models:
+                _train(model, data, epochs, seed)
+                row = UniversalityRow(
+                    dim, seed, name, sum(p.numel() for p in model.parameters()), _errors(model, tests)
+                )
+                rows.append(row)
+                if on_row is not None:
+                    on_row(row)
+    return rows
+
+
+class _Fold(nn.Module):
+    """An operation as a function of padded multisets."""
+
+    def __init__(self, operation: AbelianGroup) -> None:
+        super().__init__()
+        self.operation = operation
+
+    def forward(self, values: Tensor, mask: Tensor) -> Tensor:
+        # Padding costs less than taking it out of batches this small.
+        latent = torch.where(mask[..., None], self.operation.bijection(values), 0).sum(-2)
+        result: Tensor = self.operation.bijection.inverse(latent)
+        return result
+
+
+def _train(model: nn.Module, data: MultisetData, epochs: int, seed: int) -> None:
+    def loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
+        values, mask, target = batch
+        errors: Tensor = (model(values, mask) - target).square().sum(-1)
+        return errors.mean()
+
+    settings = Settings(epochs=epochs, batch_size=128, lr=4e-3, schedule="cosine", clip_norm=10.0)
+    train(model, data, loss, settings=settings, seed=seed)
+
+
+@torch.no_grad()
+def _errors(model: nn.Module, tests: dict[int, MultisetData]) -> dict[int, float]:
+    return {
+        size: float((model(data.values, data.mask) - data.target).square().sum(-1).mean().sqrt())
+        for size, data in tests.items()
+    }
+
+
+@torch.no_grad()
+def _draw(truth: AbelianGroup, count: int, sizes: Sequence[int], generator: torch.Generator) -> MultisetData:
+    """Multisets whose true result lies in the ball of the experiment; others are drawn again."""
+    width = max(sizes)
+    kept: list[tuple[Tensor, Tensor, Tensor]] = []
+    while sum(len(target) for _, _, target in kept) < count:
+        drawn = torch.tensor(sizes)[torch.randint(len(sizes), (count,), generator=generator)]
+        mask = torch.arange(width) < drawn[:, None]
+        values = draw_elements(count * width, truth.dim, generator).reshape(count, width, truth.dim)
+        values = torch.where(mask[..., None], values, 0)
+        target = truth.reduce(values, mask=mask)
+        inside = target.norm(dim=1) <= _RADIUS
+        kept.append((values[inside].float(), mask[inside], target[inside].float()))
+    return MultisetData(*(torch.cat(parts)[:count] for parts in zip(*kept, strict=True)))
+
+
+def write_universality(rows: Sequence[UniversalityRow], folder: str | Path) -> list[Path]:
+    """Writes ``universality.json``, ``universality.md`` and, where matplotlib is installed, ``universality.png``."""
+    folder = Path(folder)
+    paths = [folder / "universality.json", folder / "universality.md"]
+    write_text(paths[0], json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+    sizes = sorted(rows[0].rmse) if rows else []
+    lines = [
+        "# Groups on R² and R³ from random diffeomorphisms",
+        "",
+        "RMSE by multiset size, measured on 2000 test multisets each; trained on sizes 2–4.",
+        "",
+        "| dim | seed | model | parameters | " + " | ".join(map(str, sizes)) + " |",
+        "|--:|--:|---|--:|" + "--:|" * len(sizes),
+    ]
+    for row in rows:
+        errors = " | ".join(f"{row.rmse[size]:.3g}" for size in sizes)
+        lines.append(f"| {row.dim} | {row.seed} | {row.model} | {row.parameters} | {errors} |")
+    write_text(paths[1], "\n".join(lines) + "\n")
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return paths
+    dims = sorted({row.dim for row in rows})
+    figure = Figure(figsize=(5 * len(dims), 4), layout="constrained")
+    for axes, dim in zip(figure.subplots(1, len(dims), squeeze=False)[0], dims, strict=True):
+        for name in dict.fromkeys(row.model for row in rows):
+            members = [row for row in rows if row.dim == dim and row.model == name]
+            middle = [math.exp(sum(math.log(row.rmse[size]) for row in members) / len(members)) for size in sizes]
+            axes.plot(sizes, middle, marker=".", linestyle="--" if name == "DeepSets" else "-", label=name)
+        axes.axvspan(2, 4, color="0.9", zorder=0)
+        axes.set(xscale="log", yscale="log", xlabel="multiset size", ylabel="RMSE", title=f"R^{dim}")
+        axes.legend()
+    paths.append(folder / "universality.png")
+    with replacing(paths[-1]) as temporary:
+        figure.savefig(temporary, format="png", dpi=120)
+    return paths
