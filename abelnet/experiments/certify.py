@@ -37,11 +37,11 @@ from abelnet.bijections import Affine, Generator
 from abelnet.certificates import generator_bound, merge_bound, reach, size_bound
 from abelnet.curves import Curve
 from abelnet.errors import AbelnetError, check_count
+from abelnet.estimators import LawRegressor
 from abelnet.experiments.comparison import MODELS, squared_error, stack_data
 from abelnet.experiments.synthetic import OPERATIONS, make_dataset
 from abelnet.files import replacing, write_text
 from abelnet.laws import Polynomial, Product, Sum
-from abelnet.estimators import LawRegressor
 from abelnet.operation import Operation
 from abelnet.training import Settings, train
 
