@@ -41,14 +41,7 @@ _CELLS = 256
 
 
 class Pieces(NamedTuple):
-    """A curve cut into pieces.
-
-    Attributes:
-        places: Ends of the pieces, ascending, :math:`(n + 1)`.
-        values: Values there, :math:`(n + 1)`.
-        least: Smallest :math:`|f'|` on each piece, :math:`(n)`.
-        most: Largest :math:`|f'|` on each piece, :math:`(n)`.
-    """
+    """A curve cut into pieces: places and values, :math:`(n + 1)`; the range of :math:`|f'|` between, :math:`(n)`."""
 
     places: Tensor
     values: Tensor

@@ -18,7 +18,7 @@ SETS = 10_000
 
 
 def main() -> None:
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     for name, synthetic in OPERATIONS.items():
         operation = train_synthetic(name)
         truth = TRUTHS[name]
