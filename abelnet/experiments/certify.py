@@ -310,15 +310,18 @@ class _Semigroups:
 
     def _drawer(self, size: int) -> Callable[[int], Tensor]:
         """Draws elements whose log-magnitudes are even around 0, and keeps the multisets whose result is in range."""
-        negative, positive = self.sides
+        below, above = (
+            torch.tensor(min(abs(math.log(max(side, self.least))), -math.log(self.least)), dtype=torch.float64)
+            for side in self.sides
+        )
+        has_negative = torch.tensor(self.sides[0] > self.least)
 
         def draw(count: int) -> Tensor:
             found: list[Tensor] = []
             while sum(map(len, found)) < count:
                 signs = torch.rand(count, size, generator=self.generator, dtype=torch.float64) < 0.5
-                signs &= torch.tensor(negative > self.least)
-                limit = torch.where(signs, max(negative, self.least), max(positive, self.least)).log().abs()
-                limit = limit.clamp(max=-math.log(self.least))
+                signs &= has_negative
+                limit = torch.where(signs, below, above)
                 logs = limit * (2 * torch.rand(count, size, generator=self.generator, dtype=torch.float64) - 1)
                 inside = logs.sum(1).abs() <= math.log(self.largest)
                 found.append((torch.where(signs, -1.0, 1.0) * logs.exp())[inside])
