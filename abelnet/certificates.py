@@ -294,9 +294,9 @@ def _best(
     width = float((learned - start * true).abs().max() / (start * true.abs().max()))
     best = start
     for _ in range(3):
-        tried = [c for c in (best * (1 + width * k / 4) for k in range(-8, 9)) if c > 0]
+        tried = [c for c in (best * (1 + width * k / 2) for k in range(-4, 5)) if c > 0]
         best = min(tried, key=lambda c: bound(c, min(cells, _COARSE))[0])
-        width /= 6
+        width /= 4
     (value, m, M), c = min((bound(c, cells), c) for c in {best, start})
     return value, c, m, M
 

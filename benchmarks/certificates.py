@@ -39,8 +39,8 @@ def main() -> None:
             seen = max(row.measured or 0.0 for row in rows if row.size <= 4)
             kind = size_bound(operation, seen, 4, 1000, reach(truth, 1000, (-5.0, 5.0)))
             print(
-                f"Theorem 3 at size 1000 with ε = {seen:.3g} sampled on [−5, 5] alone, which its proof does not allow, so "
-                f"that it need not hold: {kind.value:.3g}, {kind.value / rows[-1].ours:.3g} times ours"
+                f"Theorem 3 at size 1000 with ε = {seen:.3g} sampled on [−5, 5] alone, which its proof does not "
+                f"allow, so that it need not hold: {kind.value:.3g}, {kind.value / rows[-1].ours:.3g} times ours"
             )
             print(f"Lipschitz constants: {kind.constants.statement}")
         print(flush=True)
