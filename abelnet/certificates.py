@@ -89,6 +89,7 @@ class GeneratorBound:
         elements: Range of their elements.
         least: For semigroups, the least :math:`|\\psi(x)|` of an element; 0 for groups.
         results: Range of the true results for which the bound holds.
+        learned: Range that the learned results then lie in; for groups also those of fewer elements.
         coefficient: The number :math:`c` that was chosen; any gives a bound.
         spread: Range of the latent deviation of an element for that :math:`c`.
     """
@@ -98,6 +99,7 @@ class GeneratorBound:
     elements: tuple[float, float]
     least: float
     results: tuple[float, float]
+    learned: tuple[float, float]
     coefficient: float
     spread: tuple[float, float]
 
@@ -254,7 +256,12 @@ def _group_bound(learned: Curve, true: Curve, size: int, elements: tuple[float, 
 
     x = _line(*elements, _COARSE)
     value, c, m, M = _best(bound, learned.forward(x), true.forward(x), cells)
-    return GeneratorBound(0.0 if size == 1 else value, size, elements, 0.0, (low, high), c, (m, M))
+    # Fewer elements have latent values and deviations that are smaller, or those of one element.
+    latent = true.forward(ends)
+    wide = torch.stack((torch.minimum(latent[0], size * latent[0]), torch.maximum(latent[1], size * latent[1])))
+    results = learned.inverse(c * wide + size * torch.tensor([min(m, 0.0), max(M, 0.0)], dtype=torch.float64))
+    found = (float(results[0]), float(results[1]))
+    return GeneratorBound(0.0 if size == 1 else value, size, elements, 0.0, (low, high), found, c, (m, M))
 
 
 def _semigroup_bound(
@@ -281,7 +288,10 @@ def _semigroup_bound(
     x = torch.cat([log_line(true, side, _COARSE) for side in sides])
     value, c, m, M = _best(bound, learned.forward(x).abs().log(), true.forward(x).abs().log(), cells)
     ends = (float(results[0]), float(results[1]))
-    return GeneratorBound(0.0 if size == 1 else value, size, elements, least, ends, c, (m, M))
+    top = largest**c * math.exp(size * M) if size * M < 700 else math.inf
+    reached = learned.inverse(torch.tensor([-top, top], dtype=torch.float64)).sort().values
+    found = (float(reached[0]), float(reached[1]))
+    return GeneratorBound(0.0 if size == 1 else value, size, elements, least, ends, found, c, (m, M))
 
 
 def _best(

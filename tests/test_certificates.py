@@ -162,6 +162,10 @@ def test_no_multiset_of_a_group_is_further_off(seed: int, size: int, spread: flo
     for multisets in (values, same):
         # Both sides of the comparison are rounded, and the cube root is steep at 0.
         assert measured(learned, truth, multisets) <= bound.value + 1e-5
+        with torch.no_grad():
+            results = learned.cumulative(multisets)
+        assert bound.learned[0] - 1e-5 <= results.min()
+        assert results.max() <= bound.learned[1] + 1e-5
 
 
 @given(

@@ -250,7 +250,7 @@ class _Groups:
         ]
 
     def row(self, size: int) -> CertificateRow:
-        own = generator_bound(self.operation, self.truth, size, self.elements).value
+        own = generator_bound(self.operation, self.truth, size, self.elements)
         # The last merge of a balanced fold is of up to 4 results of this many elements.
         part = -(-size // _CHECKED)
         between = reach(self.truth, part, self.elements)
@@ -258,11 +258,10 @@ class _Groups:
             generator_bound(self.operation, self.truth, n, between).value for n in range(2, min(size, _CHECKED) + 1)
         )
         low, high = reach(self.truth, size, self.elements)
-        margin = max(own, epsilon)
-        region = (low - margin, high + margin)
+        region = (min(low - epsilon, own.learned[0]), max(high + epsilon, own.learned[1]))
         merged = merge_bound(self.operation, epsilon, _CHECKED, size, region).value
         paper = size_bound(self.operation, epsilon, _CHECKED, size, region).value
-        return CertificateRow(size, self._measure(size), min(own, merged), paper)
+        return CertificateRow(size, self._measure(size), min(own.value, merged), paper)
 
     def _measure(self, size: int) -> float:
         low, high = self.elements
