@@ -14,13 +14,14 @@ from abelnet.bijections import (
     SinhArcsinh,
     glow,
 )
+from abelnet.certificates import generator_bound, lipschitz, merge_bound, size_bound
 from abelnet.errors import AbelnetError
 from abelnet.estimators import LawRegressor
 from abelnet.laws import Constant, Law, Maximum, Minimum, Polynomial, Product, Sum
 from abelnet.learning import NoLawError
 from abelnet.multisets import Multisets
 from abelnet.operation import AbelianGroup, AbelianNet, AbelianSemigroup, Operation
-from abelnet.theory import law_defects
+from abelnet.theory import find_counterexample, law_defects
 
 __version__ = "0.1.0"
 
@@ -51,6 +52,11 @@ __all__ = [
     "RationalQuadraticSpline",
     "SinhArcsinh",
     "Sum",
+    "find_counterexample",
+    "generator_bound",
     "glow",
     "law_defects",
+    "lipschitz",
+    "merge_bound",
+    "size_bound",
 ]

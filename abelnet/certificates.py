@@ -30,7 +30,6 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from abelnet.bijections import Bijection, Chain
 from abelnet.curves import (
     Curve,
     Line,
@@ -44,41 +43,10 @@ from abelnet.curves import (
 )
 from abelnet.errors import AbelnetError, check_count
 from abelnet.operation import Operation
-from abelnet.slopes import enclose, enclose_inverse, snapshot
+from abelnet.slopes import EVERYWHERE, Lipschitz, Region, lipschitz
 
-Region = tuple[float | Tensor, float | Tensor]
-
-_EVERYWHERE = (-math.inf, math.inf)
 # Cells of the grids on which a generator bound is certified, and of those on which its coefficient is searched.
 _FINE, _COARSE = 20_000, 1_000
-
-
-@dataclass(frozen=True)
-class Lipschitz:
-    """Lipschitz constants of a bijection on a region and of its inverse on the values there, in the Euclidean norm.
-
-    Attributes:
-        forward: No less than the constant :math:`K_1` of the bijection; proved.
-        inverse: No less than the constant :math:`K_2` of its inverse; proved.
-        forward_sampled: The largest norm of the Jacobian at sampled points, no more than :math:`K_1`.
-        inverse_sampled: The same for the inverse.
-        exact: Whether the proved bounds are the constants themselves.
-    """
-
-    forward: float
-    inverse: float
-    forward_sampled: float
-    inverse_sampled: float
-    exact: bool
-
-    @property
-    def statement(self) -> str:
-        """What is proved and what is estimated by sampling."""
-        sign = "=" if self.exact else "≤"
-        return (
-            f"proved: K1 {sign} {self.forward:.6g}, K2 {sign} {self.inverse:.6g}; "
-            f"sampled: K1 ≥ {self.forward_sampled:.6g}, K2 ≥ {self.inverse_sampled:.6g}"
-        )
 
 
 @dataclass(frozen=True)
@@ -121,6 +89,7 @@ class GeneratorBound:
         elements: Range of their elements.
         least: For semigroups, the least :math:`|\\psi(x)|` of an element; 0 for groups.
         results: Range of the true results for which the bound holds.
+        learned: Range that the learned results then lie in; for groups also those of fewer elements.
         coefficient: The number :math:`c` that was chosen; any gives a bound.
         spread: Range of the latent deviation of an element for that :math:`c`.
     """
@@ -130,6 +99,7 @@ class GeneratorBound:
     elements: tuple[float, float]
     least: float
     results: tuple[float, float]
+    learned: tuple[float, float]
     coefficient: float
     spread: tuple[float, float]
 
@@ -144,49 +114,8 @@ class GeneratorBound:
         )
 
 
-@torch.no_grad()
-def lipschitz(bijection: Bijection, region: Region = _EVERYWHERE, *, samples: int = 256, seed: int = 0) -> Lipschitz:
-    r"""Bounds the Lipschitz constants of a bijection on a box, and of its inverse on the box around the values there.
-
-    .. math:: |f(x) - f(y)| \le K_1 |x - y|, \qquad |f^{-1}(u) - f^{-1}(v)| \le K_2 |u - v|
-
-    Exact for ``Affine``, ``SinhArcsinh``, ``Generator``, ``Monotonic``, ``RationalQuadraticSpline``. A chain of these
-    is cut into short pieces, on each of which the slopes of its parts multiply. Couplings are bounded layer by layer,
-    which may be far above; the sampled constants beside say how far at most.
-
-    Arguments:
-        bijection: The map :math:`f`.
-        region: Lower and upper corner, numbers or tensors with shape :math:`(d)`; infinite ones are allowed.
-        samples: Number of points for the constants from below.
-        seed: Fixes them.
-
-    Example:
-        >>> from abelnet import SinhArcsinh
-        >>> bijection = SinhArcsinh(1, dtype=torch.float64)
-        >>> _ = torch.nn.init.constant_(bijection.log_tail, torch.log(torch.tensor(3.0)))
-        >>> constants = lipschitz(bijection, (-1.0, 1.0))
-        >>> round(constants.forward, 6), constants.inverse  # cosh(3 t) / cosh(t) = 4 cosh²(t) - 3, with sinh(t) = 1
-        (5.0, 1.0)
-    """
-    bijection = snapshot(bijection)
-    low, high = _box(region, bijection.dim)
-    forward, image_low, image_high = enclose(bijection, low, high)
-    inverse, _, _ = enclose_inverse(bijection, image_low, image_high)
-    generator = torch.Generator().manual_seed(seed)
-    draw = torch.rand(samples, bijection.dim, generator=generator, dtype=torch.float64)
-    near, far = low.clamp(min=-1e3), high.clamp(max=1e3)
-    values = torch.linalg.svdvals(_jacobians(bijection, near + draw * (far - near)))
-    return Lipschitz(
-        forward,
-        inverse,
-        float(values.max()),
-        1 / float(values.min()),
-        bijection.is_elementwise and not isinstance(bijection, Chain),
-    )
-
-
 def size_bound(
-    operation: Operation, epsilon: float, a: int, b: int, region: Region = _EVERYWHERE, *, samples: int = 256
+    operation: Operation, epsilon: float, a: int, b: int, region: Region = EVERYWHERE, *, samples: int = 256
 ) -> SizeBound:
     r"""Theorem 3 of the paper: the error of a group at size :math:`b` from its error up to size :math:`a`.
 
@@ -211,7 +140,7 @@ def size_bound(
 
 
 def merge_bound(
-    operation: Operation, epsilon: float, a: int, b: int, region: Region = _EVERYWHERE, *, samples: int = 256
+    operation: Operation, epsilon: float, a: int, b: int, region: Region = EVERYWHERE, *, samples: int = 256
 ) -> SizeBound:
     r"""A tighter bound from the numbers of Theorem 3, counting merges instead of multiplying constants.
 
@@ -245,7 +174,8 @@ def reach(truth: Operation, size: int, elements: tuple[float, float]) -> tuple[f
 
     Example:
         >>> from abelnet import AbelianGroup, Generator
-        >>> reach(AbelianGroup(Generator(1, "power", [3.0], dtype=torch.float64)), 8, (-5.0, 5.0))
+        >>> low, high = reach(AbelianGroup(Generator(1, "power", [3.0], dtype=torch.float64)), 8, (-5.0, 5.0))
+        >>> round(low, 6), round(high, 6)
         (-10.0, 10.0)
     """
     curve = _curve(truth, "truth")
@@ -253,7 +183,6 @@ def reach(truth: Operation, size: int, elements: tuple[float, float]) -> tuple[f
         raise AbelnetError("truth: expected a group, whose results have a range")
     latent = curve.forward(torch.tensor(elements, dtype=torch.float64))
     ends = curve.inverse(check_count("size", size) * latent).tolist()
-    ends = [round(end, 12) for end in ends]
     return min(*ends, *elements), max(*ends, *elements)
 
 
@@ -307,7 +236,7 @@ def generator_bound(
     if learned.form != true.form:
         raise AbelnetError(f"operation: expected a {true.form} as the truth is, got a {learned.form}")
     if true.form == "sum":
-        return _group_bound(learned.rising(), true.rising(), size, elements, cells)
+        return _group_bound(learned.rising(*elements), true.rising(*elements), size, elements, cells)
     if not (0 < least < math.inf and 0 < largest < math.inf):
         raise AbelnetError(f"least, largest: expected finite and above 0 for a semigroup, got {least} and {largest}")
     return _semigroup_bound(learned, true, size, elements, least, largest, cells)
@@ -327,7 +256,12 @@ def _group_bound(learned: Curve, true: Curve, size: int, elements: tuple[float, 
 
     x = _line(*elements, _COARSE)
     value, c, m, M = _best(bound, learned.forward(x), true.forward(x), cells)
-    return GeneratorBound(0.0 if size == 1 else value, size, elements, 0.0, (low, high), c, (m, M))
+    # Fewer elements have latent values and deviations that are smaller, or those of one element.
+    latent = true.forward(ends)
+    wide = torch.stack((torch.minimum(latent[0], size * latent[0]), torch.maximum(latent[1], size * latent[1])))
+    results = learned.inverse(c * wide + size * torch.tensor([min(m, 0.0), max(M, 0.0)], dtype=torch.float64))
+    found = (float(results[0]), float(results[1]))
+    return GeneratorBound(0.0 if size == 1 else value, size, elements, 0.0, (low, high), found, c, (m, M))
 
 
 def _semigroup_bound(
@@ -345,14 +279,19 @@ def _semigroup_bound(
     def bound(c: float, cells: int) -> tuple[float, float, float]:
         spread = [log_deviation(learned, true, c, log_line(true, side, cells)) for side in sides]
         m, M = min(low for low, _ in spread), max(high for _, high in spread)
+        if size * max(-m, M) > 700:  # beyond the largest floating-point number
+            return math.inf, m, M
         grid = log_grid(true, largest, cells)
-        links = [Power(c, math.exp(min(size * shift, 700.0))) for shift in (m, M)]
+        links = [Power(c, math.exp(size * shift)) for shift in (m, M)]
         return max(largest_excess(learned, true, link, grid, sign) for link in links for sign in (1, -1)), m, M
 
     x = torch.cat([log_line(true, side, _COARSE) for side in sides])
     value, c, m, M = _best(bound, learned.forward(x).abs().log(), true.forward(x).abs().log(), cells)
     ends = (float(results[0]), float(results[1]))
-    return GeneratorBound(0.0 if size == 1 else value, size, elements, least, ends, c, (m, M))
+    top = largest**c * math.exp(size * M) if size * M < 700 else math.inf
+    reached = learned.inverse(torch.tensor([-top, top], dtype=torch.float64)).sort().values
+    found = (float(reached[0]), float(reached[1]))
+    return GeneratorBound(0.0 if size == 1 else value, size, elements, least, ends, found, c, (m, M))
 
 
 def _best(
@@ -365,9 +304,9 @@ def _best(
     width = float((learned - start * true).abs().max() / (start * true.abs().max()))
     best = start
     for _ in range(3):
-        tried = [c for c in (best * (1 + width * k / 4) for k in range(-8, 9)) if c > 0]
+        tried = [c for c in (best * (1 + width * k / 2) for k in range(-4, 5)) if c > 0]
         best = min(tried, key=lambda c: bound(c, min(cells, _COARSE))[0])
-        width /= 6
+        width /= 4
     (value, m, M), c = min((bound(c, cells), c) for c in {best, start})
     return value, c, m, M
 
@@ -410,16 +349,3 @@ def _curve(operation: Operation, name: str) -> Curve:
 
 def _line(low: float, high: float, cells: int) -> Tensor:
     return torch.linspace(low, high, cells + 1, dtype=torch.float64)
-
-
-def _box(region: Region, dim: int) -> tuple[Tensor, Tensor]:
-    low, high = (torch.as_tensor(end, dtype=torch.float64).expand(dim).clone() for end in region)
-    if not bool((low < high).all()):
-        raise AbelnetError(f"region: expected a lower corner below the upper one, got {region}")
-    return low, high
-
-
-def _jacobians(bijection: Bijection, points: Tensor) -> Tensor:
-    """Jacobians at points, :math:`(n, d)` to :math:`(n, d, d)`: no row depends on another, so one sum will do."""
-    jacobian: Tensor = torch.autograd.functional.jacobian(lambda x: bijection(x).sum(0), points)  # type: ignore[no-untyped-call]
-    return jacobian.transpose(0, 1)

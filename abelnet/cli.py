@@ -236,7 +236,9 @@ def universality_command(
 
     def on_row(row: universality.UniversalityRow) -> None:
         errors = ", ".join(f"{size}: {error:.3g}" for size, error in row.rmse.items())
-        console.print(f"R^{row.dim}, seed {row.seed}, {row.model}: RMSE at size {errors}", highlight=False)
+        console.print(
+            f"R^{row.dim}, seed {row.seed}, {row.model}: RMSE at size {errors}", highlight=False, soft_wrap=True
+        )
 
     rows = universality.universality(dim or (2, 3), seeds=range(seeds), epochs=epochs, on_row=on_row)
     for path in universality.write_universality(rows, out):

@@ -90,9 +90,9 @@ class Curve:
         """Places between which the slope only rises or only falls."""
         return turning_points(self.bijection, low, high)
 
-    def rising(self) -> Curve:
-        """The curve or its negative: of a sum either is a generator."""
-        ends = self.forward(torch.tensor([0.25, 0.75], dtype=torch.float64))
+    def rising(self, low: float, high: float) -> Curve:
+        """The curve or its negative, whichever rises from one place to the other: of a sum either is a generator."""
+        ends = self.forward(torch.tensor([low, high], dtype=torch.float64))
         return self if ends[1] > ends[0] else replace(self, factor=-self.factor, offset=-self.offset)
 
 
@@ -226,7 +226,9 @@ def _most(d: Tensor, p: Tensor, q: Tensor, width: Tensor, other: Tensor) -> floa
     """The largest value of a function whose slope lies in [p, q] on each cell, or another bound where it is smaller."""
     start, end = d[:-1], d[1:]
     # The line from the start meets the line from the end; on cells where one of them falls the larger end is the bound.
-    climb = ((end - start - p * width) / (q - p)).nan_to_num(0.0).clamp(min=0)
-    peak = torch.where(q.isinf(), end - p * width, start + q * torch.minimum(climb, width))
-    bound = torch.where(q <= 0, start, torch.where(p >= 0, end, torch.minimum(peak, other)))
-    return float(torch.maximum(torch.maximum(start, end), bound).max())
+    p, q = torch.where(p.isnan(), -math.inf, p), torch.where(q.isnan(), math.inf, q)
+    climb = ((end - start - p * width) / (q - p)).clamp(min=0)
+    climb = torch.where(p.isinf() | (climb > width), width, climb)  # a vertical line meets the other at the end
+    peak = torch.where(q.isinf(), end - p * width, start + q * climb)
+    bound = torch.where(q <= 0, start, torch.where(p >= 0, end, torch.fmin(peak, other)))
+    return float(torch.maximum(torch.maximum(start, end), torch.where(width == 0, start, bound)).max())

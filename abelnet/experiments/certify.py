@@ -250,7 +250,7 @@ class _Groups:
         ]
 
     def row(self, size: int) -> CertificateRow:
-        own = generator_bound(self.operation, self.truth, size, self.elements).value
+        own = generator_bound(self.operation, self.truth, size, self.elements)
         # The last merge of a balanced fold is of up to 4 results of this many elements.
         part = -(-size // _CHECKED)
         between = reach(self.truth, part, self.elements)
@@ -258,11 +258,10 @@ class _Groups:
             generator_bound(self.operation, self.truth, n, between).value for n in range(2, min(size, _CHECKED) + 1)
         )
         low, high = reach(self.truth, size, self.elements)
-        margin = max(own, epsilon)
-        region = (low - margin, high + margin)
+        region = (min(low - epsilon, own.learned[0]), max(high + epsilon, own.learned[1]))
         merged = merge_bound(self.operation, epsilon, _CHECKED, size, region).value
         paper = size_bound(self.operation, epsilon, _CHECKED, size, region).value
-        return CertificateRow(size, self._measure(size), min(own, merged), paper)
+        return CertificateRow(size, self._measure(size), min(own.value, merged), paper)
 
     def _measure(self, size: int) -> float:
         low, high = self.elements
@@ -310,15 +309,18 @@ class _Semigroups:
 
     def _drawer(self, size: int) -> Callable[[int], Tensor]:
         """Draws elements whose log-magnitudes are even around 0, and keeps the multisets whose result is in range."""
-        negative, positive = self.sides
+        below, above = (
+            torch.tensor(min(abs(math.log(max(side, self.least))), -math.log(self.least)), dtype=torch.float64)
+            for side in self.sides
+        )
+        has_negative = torch.tensor(self.sides[0] > self.least)
 
         def draw(count: int) -> Tensor:
             found: list[Tensor] = []
             while sum(map(len, found)) < count:
                 signs = torch.rand(count, size, generator=self.generator, dtype=torch.float64) < 0.5
-                signs &= torch.tensor(negative > self.least)
-                limit = torch.where(signs, max(negative, self.least), max(positive, self.least)).log().abs()
-                limit = limit.clamp(max=-math.log(self.least))
+                signs &= has_negative
+                limit = torch.where(signs, below, above)
                 logs = limit * (2 * torch.rand(count, size, generator=self.generator, dtype=torch.float64) - 1)
                 inside = logs.sum(1).abs() <= math.log(self.largest)
                 found.append((torch.where(signs, -1.0, 1.0) * logs.exp())[inside])

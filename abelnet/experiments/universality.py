@@ -288,6 +288,8 @@ def write_universality(rows: Sequence[UniversalityRow], folder: str | Path) -> l
             axes.plot(sizes, middle, marker=".", linestyle="--" if name == "DeepSets" else "-", label=name)
         axes.axvspan(2, 4, color="0.9", zorder=0)
         axes.set(xscale="log", yscale="log", xlabel="multiset size", ylabel="RMSE", title=f"R^{dim}")
+        axes.set_xticks(sizes, [str(size) for size in sizes])
+        axes.minorticks_off()
         axes.legend()
     paths.append(folder / "universality.png")
     with replacing(paths[-1]) as temporary:
