@@ -7,7 +7,7 @@ are scored again and sorted. The cost is that of the matrix product and little m
 
 from __future__ import annotations
 
-__all__ = ["Nearest", "nearest", "row_norms"]
+__all__ = ["Nearest", "divisors", "nearest", "row_norms"]
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -91,10 +91,10 @@ def nearest(
         norms = row_norms(vectors)
     elif norms.shape != vectors.shape[:1]:
         raise AbelnetError(f"norms: expected shape ({len(vectors)},), got {tuple(norms.shape)}")
-    divisors = _divisors(norms)
+    scales = divisors(norms)
     queries = queries.detach().to(vectors.dtype)
     flat = queries.reshape(-1, queries.shape[-1])
-    flat = flat / _divisors(row_norms(flat))[:, None]
+    flat = flat / divisors(row_norms(flat))[:, None]
     parts = []
     with torch.no_grad():
         for start in range(0, len(flat), _QUERIES):
@@ -104,8 +104,8 @@ def nearest(
                 if on_progress is not None:
                     on_progress((start + share * size) / len(flat))
 
-            blocks = _best_blocks(vectors, divisors, part, k, on_rows)
-            parts.append(_rescore(vectors, divisors, part, blocks, k))
+            blocks = _best_blocks(vectors, scales, part, k, on_rows)
+            parts.append(_rescore(vectors, scales, part, blocks, k))
     shape = (*queries.shape[:-1], k)
     if not parts:
         return Nearest(flat.new_empty(shape), torch.empty(shape, dtype=torch.long, device=flat.device))
@@ -129,14 +129,12 @@ def row_norms(vectors: Tensor) -> Tensor:
     return norms
 
 
-def _divisors(norms: Tensor) -> Tensor:
+def divisors(norms: Tensor) -> Tensor:
     """Norms to divide by: a row of zeros stays one, with cosine 0."""
     return torch.where(norms == 0, 1, norms)
 
 
-def _best_blocks(
-    vectors: Tensor, divisors: Tensor, queries: Tensor, k: int, on_rows: Callable[[float], None]
-) -> Tensor:
+def _best_blocks(vectors: Tensor, scales: Tensor, queries: Tensor, k: int, on_rows: Callable[[float], None]) -> Tensor:
     """The blocks of rows with the ``k`` largest maxima, for each query."""
     total, dim = vectors.shape
     columns = queries.t().contiguous()
@@ -151,7 +149,7 @@ def _best_blocks(
         for start in range(span, stop, _CHUNK):
             size = min(_CHUNK, stop - start)
             whole = -(-size // _BLOCK) * _BLOCK
-            torch.div(vectors[start : start + size], divisors[start : start + size, None], out=units[:size])
+            torch.div(vectors[start : start + size], scales[start : start + size, None], out=units[:size])
             torch.mm(units[:size], columns, out=scores[:size])
             if size < whole:
                 scores[size:whole] = -torch.inf
@@ -167,7 +165,7 @@ def _best_blocks(
     return best.sort(1).values
 
 
-def _rescore(vectors: Tensor, divisors: Tensor, queries: Tensor, blocks: Tensor, k: int) -> Nearest:
+def _rescore(vectors: Tensor, scales: Tensor, queries: Tensor, blocks: Tensor, k: int) -> Nearest:
     """The ``k`` best rows of the given blocks, for each query."""
     rows = (blocks[:, :, None] * _BLOCK + torch.arange(_BLOCK, device=blocks.device)).flatten(1)
     outside = rows >= len(vectors)
@@ -182,6 +180,6 @@ def _rescore(vectors: Tensor, divisors: Tensor, queries: Tensor, blocks: Tensor,
         # A batched product with single columns takes four times as long as this.
         products = candidates.view(len(part), width, dim).mul_(queries[start : start + step, None])
         torch.sum(products, 2, out=scores[start : start + step])
-    scores.div_(divisors[rows]).masked_fill_(outside, -torch.inf)
+    scores.div_(scales[rows]).masked_fill_(outside, -torch.inf)
     scores, order = scores.sort(dim=1, descending=True, stable=True)
     return Nearest(scores[:, :k], rows.gather(1, order[:, :k]))

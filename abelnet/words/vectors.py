@@ -26,7 +26,7 @@ from abelnet.words.formats import (
     write_entries,
     write_safetensors,
 )
-from abelnet.words.retrieval import nearest, row_norms
+from abelnet.words.retrieval import divisors, nearest, row_norms
 
 EMBEDDED = "glove.6B.100d.30k.safetensors"
 
@@ -162,8 +162,7 @@ class WordVectors:
             >>> WordVectors(["up"], torch.tensor([[0.0, 5.0]])).units(torch.tensor([0]))
             tensor([[0., 1.]])
         """
-        norms = self.norms[rows]
-        return self.vectors[rows] / torch.where(norms == 0, 1, norms)[..., None]
+        return self.vectors[rows] / divisors(self.norms[rows])[..., None]
 
     def normalised(self) -> WordVectors:
         r"""A copy in memory with :math:`v_w / \|v_w\|`.
@@ -172,7 +171,7 @@ class WordVectors:
             >>> WordVectors(["up"], torch.tensor([[0.0, 5.0]])).normalised()["up"]
             tensor([0., 1.])
         """
-        copy = self._unchecked(self.index_to_key, self.units(torch.arange(len(self))), self.report)
+        copy = self._unchecked(self.index_to_key, self.vectors / divisors(self.norms)[:, None], self.report)
         copy.__dict__["norms"] = (self.norms != 0).to(torch.float32)
         return copy
 
@@ -225,8 +224,11 @@ class WordVectors:
         return tensor
 
     @classmethod
-    def default(cls) -> WordVectors:
+    def default(cls, limit: int | None = None) -> WordVectors:
         """The vectors that come with the package: 100-d GloVe of the 30,000 most frequent words, and some more.
+
+        Arguments:
+            limit: Take the first so many words only.
 
         Example:
             >>> vectors = WordVectors.default()
@@ -234,7 +236,7 @@ class WordVectors:
             ['queen', 'monarch']
         """
         with resources.as_file(resources.files("abelnet.words") / "data" / EMBEDDED) as path:
-            return cls._mapped(path)
+            return cls._mapped(path)._refined(limit, lower=False)
 
     @classmethod
     def from_gensim(cls, vectors: Any) -> WordVectors:
