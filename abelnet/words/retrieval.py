@@ -130,7 +130,12 @@ def row_norms(vectors: Tensor) -> Tensor:
 
 
 def divisors(norms: Tensor) -> Tensor:
-    """Norms to divide by: a row of zeros stays one, with cosine 0."""
+    """Norms to divide by: a row of zeros stays one, with cosine 0.
+
+    Example:
+        >>> divisors(torch.tensor([0.0, 2.0]))
+        tensor([1., 2.])
+    """
     return torch.where(norms == 0, 1, norms)
 
 
