@@ -18,6 +18,8 @@ from torch import Tensor
 from abelnet.errors import AbelnetError, check_count, check_values
 
 _BLOCK = 32
+# So many blocks are looked at together when the best are chosen.
+_GROUP = 16
 # Scores of one chunk, 1024 × 1024 in float32, stay in the cache until their maxima are taken.
 _CHUNK = 1024
 _QUERIES = 1024
@@ -144,7 +146,7 @@ def _best_blocks(vectors: Tensor, scales: Tensor, queries: Tensor, k: int, on_ro
     total, dim = vectors.shape
     columns = queries.t().contiguous()
     count = len(queries)
-    blocks_in_span = min(_SPAN, total + _BLOCK - 1) // _BLOCK
+    blocks_in_span = _rounded(min(_SPAN, total), _BLOCK * _GROUP) // _BLOCK
     units = vectors.new_empty(_CHUNK, dim)
     scores = vectors.new_empty(_CHUNK, count)
     maxima = vectors.new_empty(blocks_in_span, count)
@@ -153,21 +155,38 @@ def _best_blocks(vectors: Tensor, scales: Tensor, queries: Tensor, k: int, on_ro
         stop = min(span + _SPAN, total)
         for start in range(span, stop, _CHUNK):
             size = min(_CHUNK, stop - start)
-            whole = -(-size // _BLOCK) * _BLOCK
+            whole = _rounded(size, _BLOCK)
             torch.div(vectors[start : start + size], scales[start : start + size, None], out=units[:size])
             torch.mm(units[:size], columns, out=scores[:size])
             if size < whole:
                 scores[size:whole] = -torch.inf
             place = (start - span) // _BLOCK
             torch.amax(scores[:whole].view(-1, _BLOCK, count), 1, out=maxima[place : place + whole // _BLOCK])
-        found = maxima[: -(-(stop - span) // _BLOCK)].t().contiguous()
-        found_scores, found = found.topk(min(k, found.shape[1]), 1)
+        blocks = _rounded(stop - span, _BLOCK * _GROUP) // _BLOCK
+        maxima[_rounded(stop - span, _BLOCK) // _BLOCK : blocks] = -torch.inf
+        found_scores, found = _largest(maxima[:blocks], k)
         best_scores, best = torch.cat((best_scores, found_scores), 1), torch.cat((best, found + span // _BLOCK), 1)
         best_scores, order = best_scores.topk(min(k, best.shape[1]), 1)
         best = best.gather(1, order)
         on_rows(stop / total)
     # In the order of rows, so that equal scores keep it.
     return best.sort(1).values
+
+
+def _largest(maxima: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The ``k`` largest of each column and their rows: of groups of rows first, then within those that hold them."""
+    count, columns = maxima.shape
+    groups = maxima.view(-1, _GROUP, columns).amax(1).t().contiguous()
+    best = groups.topk(min(k, groups.shape[1]), 1).indices
+    rows = (best[:, :, None] * _GROUP + torch.arange(_GROUP, device=best.device)).flatten(1)
+    values = maxima.view(-1).take(rows * columns + torch.arange(columns, device=best.device)[:, None])
+    values, order = values.topk(min(k, count, values.shape[1]), 1)
+    return values, rows.gather(1, order)
+
+
+def _rounded(count: int, unit: int) -> int:
+    """The least multiple of ``unit`` that is not less."""
+    return -(-count // unit) * unit
 
 
 def _rescore(vectors: Tensor, scales: Tensor, queries: Tensor, blocks: Tensor, k: int) -> Nearest:
