@@ -32,7 +32,7 @@ _Cache = Annotated[bool, typer.Option("--cache/--no-cache", help="Keep a copy th
 
 def _load(path: Path | None, limit: int | None, lower: bool, cache: bool) -> WordVectors:
     if path is None:
-        return WordVectors.default()
+        return WordVectors.default(limit)
     with console.status(f"reading {path}", spinner="line"):
         return WordVectors.load(path, limit=limit, lower=lower, cache=cache_folder() if cache else None)
 

@@ -156,7 +156,18 @@ def read_google(path: str | Path | None = None) -> dict[str, list[tuple[str, str
 
 
 def read_bats(folder: str | Path) -> tuple[Relation, ...]:
-    """The relations of BATS from its folder as distributed: a folder for each category, a file for each relation."""
+    """The relations of BATS from its folder as distributed: a folder for each category, a file for each relation.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Path(folder, "4_Lexicographic_semantics").mkdir()
+        ...     file = Path(folder, "4_Lexicographic_semantics", "L03 [hyponyms - misc].txt")
+        ...     _ = file.write_text("burger\\thamburger/50/50_burger/\\n")
+        ...     read_bats(folder)
+        (Relation(name='L03 hyponyms - misc', category='Lexicographic',
+                  pairs=(('burger', ('hamburger', '50/50_burger')),)),)
+    """
     folder = Path(folder)
     paths = sorted(folder.glob("*/*.txt"))
     if not paths:
@@ -227,6 +238,17 @@ def bats_questions(vectors: WordVectors, folder: str | Path, *, seed: int = 0, c
         folder: The folder of BATS as distributed.
         seed: Fixes the split.
         case: As in :func:`google_questions`.
+
+    Example:
+        >>> import tempfile
+        >>> words = [f"{prefix}{i}" for i in range(10) for prefix in ("one", "many")]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Path(folder, "1_Inflectional_morphology").mkdir()
+        ...     file = Path(folder, "1_Inflectional_morphology", "I01 [noun - plural_reg].txt")
+        ...     _ = file.write_text("".join(f"one{i}\tmany{i}\n" for i in range(10)))
+        ...     splits = bats_questions(WordVectors(words, torch.eye(20)), folder)
+        >>> len(splits.train), len(splits.validation), len(splits.test)
+        (30, 2, 2)
     """
     row = _lookup(vectors, case)
     seed = check_count("seed", seed, least=0)

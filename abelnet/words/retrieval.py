@@ -7,7 +7,7 @@ are scored again and sorted. The cost is that of the matrix product and little m
 
 from __future__ import annotations
 
-__all__ = ["Nearest", "nearest", "row_norms"]
+__all__ = ["Nearest", "divisors", "nearest", "row_norms"]
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,6 +18,8 @@ from torch import Tensor
 from abelnet.errors import AbelnetError, check_count, check_values
 
 _BLOCK = 32
+# So many blocks are looked at together when the best are chosen.
+_GROUP = 16
 # Scores of one chunk, 1024 × 1024 in float32, stay in the cache until their maxima are taken.
 _CHUNK = 1024
 _QUERIES = 1024
@@ -91,10 +93,10 @@ def nearest(
         norms = row_norms(vectors)
     elif norms.shape != vectors.shape[:1]:
         raise AbelnetError(f"norms: expected shape ({len(vectors)},), got {tuple(norms.shape)}")
-    divisors = _divisors(norms)
+    scales = divisors(norms)
     queries = queries.detach().to(vectors.dtype)
     flat = queries.reshape(-1, queries.shape[-1])
-    flat = flat / _divisors(row_norms(flat))[:, None]
+    flat = flat / divisors(row_norms(flat))[:, None]
     parts = []
     with torch.no_grad():
         for start in range(0, len(flat), _QUERIES):
@@ -104,8 +106,8 @@ def nearest(
                 if on_progress is not None:
                     on_progress((start + share * size) / len(flat))
 
-            blocks = _best_blocks(vectors, divisors, part, k, on_rows)
-            parts.append(_rescore(vectors, divisors, part, blocks, k))
+            blocks = _best_blocks(vectors, scales, part, k, on_rows)
+            parts.append(_rescore(vectors, scales, part, blocks, k))
     shape = (*queries.shape[:-1], k)
     if not parts:
         return Nearest(flat.new_empty(shape), torch.empty(shape, dtype=torch.long, device=flat.device))
@@ -129,19 +131,22 @@ def row_norms(vectors: Tensor) -> Tensor:
     return norms
 
 
-def _divisors(norms: Tensor) -> Tensor:
-    """Norms to divide by: a row of zeros stays one, with cosine 0."""
+def divisors(norms: Tensor) -> Tensor:
+    """Norms to divide by: a row of zeros stays one, with cosine 0.
+
+    Example:
+        >>> divisors(torch.tensor([0.0, 2.0]))
+        tensor([1., 2.])
+    """
     return torch.where(norms == 0, 1, norms)
 
 
-def _best_blocks(
-    vectors: Tensor, divisors: Tensor, queries: Tensor, k: int, on_rows: Callable[[float], None]
-) -> Tensor:
+def _best_blocks(vectors: Tensor, scales: Tensor, queries: Tensor, k: int, on_rows: Callable[[float], None]) -> Tensor:
     """The blocks of rows with the ``k`` largest maxima, for each query."""
     total, dim = vectors.shape
     columns = queries.t().contiguous()
     count = len(queries)
-    blocks_in_span = min(_SPAN, total + _BLOCK - 1) // _BLOCK
+    blocks_in_span = _rounded(min(_SPAN, total), _BLOCK * _GROUP) // _BLOCK
     units = vectors.new_empty(_CHUNK, dim)
     scores = vectors.new_empty(_CHUNK, count)
     maxima = vectors.new_empty(blocks_in_span, count)
@@ -150,15 +155,16 @@ def _best_blocks(
         stop = min(span + _SPAN, total)
         for start in range(span, stop, _CHUNK):
             size = min(_CHUNK, stop - start)
-            whole = -(-size // _BLOCK) * _BLOCK
-            torch.div(vectors[start : start + size], divisors[start : start + size, None], out=units[:size])
+            whole = _rounded(size, _BLOCK)
+            torch.div(vectors[start : start + size], scales[start : start + size, None], out=units[:size])
             torch.mm(units[:size], columns, out=scores[:size])
             if size < whole:
                 scores[size:whole] = -torch.inf
             place = (start - span) // _BLOCK
             torch.amax(scores[:whole].view(-1, _BLOCK, count), 1, out=maxima[place : place + whole // _BLOCK])
-        found = maxima[: -(-(stop - span) // _BLOCK)].t().contiguous()
-        found_scores, found = found.topk(min(k, found.shape[1]), 1)
+        blocks = _rounded(stop - span, _BLOCK * _GROUP) // _BLOCK
+        maxima[_rounded(stop - span, _BLOCK) // _BLOCK : blocks] = -torch.inf
+        found_scores, found = _largest(maxima[:blocks], k)
         best_scores, best = torch.cat((best_scores, found_scores), 1), torch.cat((best, found + span // _BLOCK), 1)
         best_scores, order = best_scores.topk(min(k, best.shape[1]), 1)
         best = best.gather(1, order)
@@ -167,7 +173,23 @@ def _best_blocks(
     return best.sort(1).values
 
 
-def _rescore(vectors: Tensor, divisors: Tensor, queries: Tensor, blocks: Tensor, k: int) -> Nearest:
+def _largest(maxima: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The ``k`` largest of each column and their rows: of groups of rows first, then within those that hold them."""
+    count, columns = maxima.shape
+    groups = maxima.view(-1, _GROUP, columns).amax(1).t().contiguous()
+    best = groups.topk(min(k, groups.shape[1]), 1).indices
+    rows = (best[:, :, None] * _GROUP + torch.arange(_GROUP, device=best.device)).flatten(1)
+    values = maxima.view(-1).take(rows * columns + torch.arange(columns, device=best.device)[:, None])
+    values, order = values.topk(min(k, count, values.shape[1]), 1)
+    return values, rows.gather(1, order)
+
+
+def _rounded(count: int, unit: int) -> int:
+    """The least multiple of ``unit`` that is not less."""
+    return -(-count // unit) * unit
+
+
+def _rescore(vectors: Tensor, scales: Tensor, queries: Tensor, blocks: Tensor, k: int) -> Nearest:
     """The ``k`` best rows of the given blocks, for each query."""
     rows = (blocks[:, :, None] * _BLOCK + torch.arange(_BLOCK, device=blocks.device)).flatten(1)
     outside = rows >= len(vectors)
@@ -182,6 +204,6 @@ def _rescore(vectors: Tensor, divisors: Tensor, queries: Tensor, blocks: Tensor,
         # A batched product with single columns takes four times as long as this.
         products = candidates.view(len(part), width, dim).mul_(queries[start : start + step, None])
         torch.sum(products, 2, out=scores[start : start + step])
-    scores.div_(divisors[rows]).masked_fill_(outside, -torch.inf)
+    scores.div_(scales[rows]).masked_fill_(outside, -torch.inf)
     scores, order = scores.sort(dim=1, descending=True, stable=True)
     return Nearest(scores[:, :k], rows.gather(1, order[:, :k]))

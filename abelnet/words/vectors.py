@@ -5,8 +5,11 @@ from __future__ import annotations
 __all__ = ["UnknownWordError", "WordVectors", "cache_folder"]
 
 import hashlib
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
@@ -14,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 
 from abelnet.errors import AbelnetError, check_count
@@ -26,7 +30,7 @@ from abelnet.words.formats import (
     write_entries,
     write_safetensors,
 )
-from abelnet.words.retrieval import nearest, row_norms
+from abelnet.words.retrieval import divisors, nearest, row_norms
 
 EMBEDDED = "glove.6B.100d.30k.safetensors"
 
@@ -162,8 +166,7 @@ class WordVectors:
             >>> WordVectors(["up"], torch.tensor([[0.0, 5.0]])).units(torch.tensor([0]))
             tensor([[0., 1.]])
         """
-        norms = self.norms[rows]
-        return self.vectors[rows] / torch.where(norms == 0, 1, norms)[..., None]
+        return self.vectors[rows] / divisors(self.norms[rows])[..., None]
 
     def normalised(self) -> WordVectors:
         r"""A copy in memory with :math:`v_w / \|v_w\|`.
@@ -172,7 +175,7 @@ class WordVectors:
             >>> WordVectors(["up"], torch.tensor([[0.0, 5.0]])).normalised()["up"]
             tensor([0., 1.])
         """
-        copy = self._unchecked(self.index_to_key, self.units(torch.arange(len(self))), self.report)
+        copy = self._unchecked(self.index_to_key, self.vectors / divisors(self.norms)[:, None], self.report)
         copy.__dict__["norms"] = (self.norms != 0).to(torch.float32)
         return copy
 
@@ -225,8 +228,11 @@ class WordVectors:
         return tensor
 
     @classmethod
-    def default(cls) -> WordVectors:
+    def default(cls, limit: int | None = None) -> WordVectors:
         """The vectors that come with the package: 100-d GloVe of the 30,000 most frequent words, and some more.
+
+        Arguments:
+            limit: Take the first so many words only.
 
         Example:
             >>> vectors = WordVectors.default()
@@ -234,11 +240,18 @@ class WordVectors:
             ['queen', 'monarch']
         """
         with resources.as_file(resources.files("abelnet.words") / "data" / EMBEDDED) as path:
-            return cls._mapped(path)
+            return cls._mapped(path)._refined(limit, lower=False)
 
     @classmethod
     def from_gensim(cls, vectors: Any) -> WordVectors:
-        """Takes over a gensim ``KeyedVectors``, or anything with ``index_to_key`` and ``vectors``."""
+        """Takes over a gensim ``KeyedVectors``, or anything with ``index_to_key`` and ``vectors``.
+
+        Example:
+            >>> from types import SimpleNamespace
+            >>> keyed = SimpleNamespace(index_to_key=["up"], vectors=np.array([[0.0, 1.0]]))
+            >>> WordVectors.from_gensim(keyed)["up"]
+            tensor([0., 1.])
+        """
         try:
             return cls(vectors.index_to_key, np.array(vectors.vectors, dtype=np.float32))
         except AttributeError:
@@ -304,31 +317,31 @@ class WordVectors:
         key = hashlib.sha256(f"{path.resolve()} {sorted(options.items())}".encode()).hexdigest()[:16]
         copy = folder / f"{path.name}.{key}.safetensors"
         stamp = f"{state.st_size} {state.st_mtime_ns}"
-        try:
-            found = cls._mapped(copy)
-            if found._stamp == stamp:
-                return found
-        except AbelnetError:
-            # Not there yet, or damaged: either way it is made anew.
-            pass
+        # A copy that is not there yet or damaged is made anew; one that cannot be made is no reason to fail.
+        with suppress(AbelnetError, LookupError, TypeError, ValueError):
+            tensors, metadata = read_safetensors(copy)
+            if metadata["stamp"] == stamp:
+                return cls._from_tensors(tensors, Report(**json.loads(metadata["report"])))
         vectors = cls._read(path, **options)
-        vectors.save(copy, metadata={"stamp": stamp})
+        with suppress(OSError, SafetensorError):
+            vectors.save(copy, metadata={"stamp": stamp, "report": json.dumps(asdict(vectors.report))})
         return vectors
 
-    _stamp: str | None = None
     _text: Tensor
 
     @classmethod
     def _mapped(cls, path: Path) -> WordVectors:
-        tensors, metadata = read_safetensors(path)
+        tensors, _ = read_safetensors(path)
+        return cls._from_tensors(tensors, Report(str(path), "safetensors", *tensors["vectors"].shape))
+
+    @classmethod
+    def _from_tensors(cls, tensors: dict[str, Tensor], report: Report) -> WordVectors:
         vectors = tensors["vectors"]
         if "scales" in tensors:
             vectors = vectors.to(torch.float32) * tensors["scales"][:, None]
-        report = Report(str(path), "safetensors", *vectors.shape)
         self = cls._unchecked(tensors["words"], vectors.to(torch.float32), report)
         if "norms" in tensors:
             self.__dict__["norms"] = tensors["norms"]
-        self._stamp = metadata.get("stamp")
         return self
 
     def _refined(self, limit: int | None, lower: bool) -> WordVectors:
@@ -352,6 +365,15 @@ class WordVectors:
             quantise: Whether safetensors hold int8 with one scale for each word, a quarter of the size.
             kind: ``"binary"``, ``"text"`` or ``"safetensors"``; by default the name of the file tells.
             metadata: Further text for the header of safetensors.
+
+        Example:
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     WordVectors(["up"], torch.tensor([[0.0, 1.0]])).save(Path(folder, "v.txt"))
+            ...     print(Path(folder, "v.txt").read_text())
+            1 2
+            up 0 1
+            <BLANKLINE>
         """
         path = Path(path)
         kind = kind or kind_of(path)

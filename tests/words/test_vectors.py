@@ -137,11 +137,14 @@ def test_cache_is_used_renewed_and_repaired(
         # What is mapped may be changed in memory; the file stays as it is.
         second.vectors.zero_()
         assert torch.equal(WordVectors.load(path, cache=cache).vectors, vectors.vectors)
+        assert second.report == first.report
     assert len(WordVectors.load(path, cache=cache, limit=3)) == 3
     copy.write_bytes(copy.read_bytes()[:-3])
     assert torch.equal(WordVectors.load(path, cache=cache).vectors, vectors.vectors)
     WordVectors(["other"], torch.ones(1, 2)).save(path)
     assert WordVectors.load(path, cache=cache).index_to_key == ["other"]
+    (tmp_path / "file").touch()  # where no folder can be made the vectors are read all the same
+    assert WordVectors.load(path, cache=tmp_path / "file" / "cache").index_to_key == ["other"]
     with pytest.raises(AbelnetError, match=r"nothing.bin: expected a file of word vectors"):
         WordVectors.load(tmp_path / "nothing.bin", cache=cache)
 
