@@ -161,7 +161,7 @@ class Entry:
 def fit_dictionary(examples: Examples) -> Iterator[Entry]:
     """The best entry of each generator and form on these examples, the plainest first."""
     others = [kind for kind in GENERATORS if kind != "affine"]
-    order = [("affine", "sum", True), ("affine", "product", True)]
+    order = [("affine", "sum", False), ("affine", "sum", True), ("affine", "product", True)]
     order += [(kind, "sum", False) for kind in others]
     order += [(kind, form, True) for form in ("sum", "product") for kind in others]
     for kind, form, shifted in order:
