@@ -104,17 +104,17 @@ GENERATORS: dict[str, GeneratorKind] = {
 class Generator(Elementwise):
     r"""A generator of a known family, one per dimension.
 
-    ==============  ===========================================  =========================
-    kind            :math:`g(x)`                                 where
-    ==============  ===========================================  =========================
-    ``affine``      :math:`x`                                    everywhere
-    ``power``       :math:`\operatorname{sign}(x) |x|^p`         everywhere; :math:`x > 0` for :math:`p < 0`
-    ``exponential`` :math:`e^{k x}`                              everywhere
-    ``logarithm``   :math:`\log(x + c)`                          :math:`x > -c`
-    ``logit``       :math:`\log(x / (1 - x))`                    :math:`0 < x < 1`
-    ``arctanh``     :math:`\operatorname{arctanh}(x / c)`        :math:`|x| < c`
-    ``arcsinh``     :math:`\operatorname{arcsinh}(x / c)`        everywhere
-    ==============  ===========================================  =========================
+    ================  ===========================================  =========================
+    kind              :math:`g(x)`                                 where
+    ================  ===========================================  =========================
+    ``affine``        :math:`x`                                    everywhere
+    ``power``         :math:`\operatorname{sign}(x) |x|^p`         everywhere; :math:`x > 0` for :math:`p < 0`
+    ``exponential``   :math:`e^{k x}`                              everywhere
+    ``logarithm``     :math:`\log(x + c)`                          :math:`x > -c`
+    ``logit``         :math:`\log(x / (1 - x))`                    :math:`0 < x < 1`
+    ``arctanh``       :math:`\operatorname{arctanh}(x / c)`        :math:`|x| < c`
+    ``arcsinh``       :math:`\operatorname{arcsinh}(x / c)`        everywhere
+    ================  ===========================================  =========================
 
     Unlike other bijections it need not reach all real numbers: what lies beyond its values has no inverse, and
     :meth:`inverse` says NaN there.
