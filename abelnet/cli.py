@@ -18,7 +18,7 @@ import abelnet
 from abelnet import law_report, tables
 from abelnet.errors import AbelnetError
 from abelnet.estimators import LawRegressor
-from abelnet.experiments import certify, comparison, report, synthetic, universality
+from abelnet.experiments import analogy_cli, certify, comparison, report, synthetic, universality
 from abelnet.files import write_text
 from abelnet.words import cli as words_cli
 
@@ -30,6 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(words_cli.app, name="words")
+app.add_typer(analogy_cli.app, name="analogies")
 console = Console()
 
 
@@ -110,13 +111,7 @@ def synthetic_command(
             bar.update(task, completed=part)
 
         results = comparison.run(experiment, out, jobs=jobs, on_unit=on_unit, on_progress=on_progress)
-    heading, rows = report.synthetic_table(results)
-    table = Table(title="RMSE, median (range) over seeds, beside the paper's", box=box.SIMPLE, padding=(0, 1, 0, 0))
-    for text in heading:
-        table.add_column(text, no_wrap=True)
-    for row in rows:
-        table.add_row(*(f"[bold]{text}[/bold]" if best else text for text, best in row))
-    Console(width=None if console.is_terminal else 180).print(table, highlight=False)
+    report.print_table(report.synthetic_table(results), console)
     for path in report.write_synthetic(results, out):
         console.print(f"written: {path}", highlight=False)
 

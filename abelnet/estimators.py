@@ -19,7 +19,7 @@ from torch import Tensor
 from abelnet.dictionary import Entry
 from abelnet.errors import AbelnetError
 from abelnet.examples import Examples, examples_of, sets_of, targets_of
-from abelnet.files import replacing, write_text
+from abelnet.files import replacing, write_json
 from abelnet.learning import LearnedLaw, Stream, learn_law
 from abelnet.saving import describe, rebuild
 
@@ -148,7 +148,7 @@ class LawRegressor:
         }
         with replacing(folder / "model.safetensors") as temporary:
             save_file(tensors or {"none": torch.zeros(1)}, temporary)
-        write_text(folder / "model.json", json.dumps({"flat": self._flat, "laws": content}, indent=1) + "\n")
+        write_json(folder / "model.json", {"flat": self._flat, "laws": content})
 
     @staticmethod
     def load(folder: str | Path) -> LawRegressor:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["replacing", "write_text"]
+__all__ = ["replacing", "write_json", "write_text"]
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 @contextmanager
@@ -37,3 +39,8 @@ def write_text(path: Path, text: str) -> None:
     """Writes a text file in one step."""
     with replacing(path) as temporary:
         temporary.write_text(text)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Writes plain data in one step."""
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")

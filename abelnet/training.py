@@ -12,23 +12,24 @@ __all__ = ["Settings", "TrainingResult", "train"]
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from abelnet.errors import AbelnetError
 from abelnet.files import replacing
+from abelnet.progress import Bar, History
 
 Data = tuple[Tensor, ...]
 Loss = Callable[[nn.Module, Data], Tensor]
+Validate = Callable[[nn.Module], Tensor]
 Prune = Callable[[int, Tensor], Tensor]
 
 
@@ -42,6 +43,9 @@ class Settings:
         lr: Learning rate of Adam at the start.
         betas: Its decay rates.
         weight_decay: L2 penalty added to the gradient.
+        decoupled: Whether the weights decay by themselves instead, as in AdamW.
+        average: Decay of a running average of the parameters, over about :math:`1 / (1 - decay)` steps, which is then
+            what is validated and kept; None keeps the parameters themselves.
         schedule: Whether the learning rate stays constant or falls to 0 along a cosine.
         clip_norm: Largest norm of the gradient of a model; larger ones are scaled down.
         validate_every: Epochs from one validation to the next.
@@ -54,6 +58,8 @@ class Settings:
     lr: float = 1e-3
     betas: tuple[float, float] = (0.9, 0.999)
     weight_decay: float = 0.0
+    decoupled: bool = False
+    average: float | None = None
     schedule: Literal["constant", "cosine"] = "constant"
     clip_norm: float | None = None
     validate_every: int = 1
@@ -64,6 +70,8 @@ class Settings:
             raise AbelnetError("epochs, batch_size, validate_every: expected at least 1 of each")
         if self.lr <= 0 or self.weight_decay < 0 or (self.clip_norm is not None and self.clip_norm <= 0):
             raise AbelnetError("lr, clip_norm: expected above 0; weight_decay: expected 0 or more")
+        if self.average is not None and not 0 < self.average < 1:
+            raise AbelnetError(f"average: expected between 0 and 1, got {self.average}")
         if self.schedule not in ("constant", "cosine"):
             raise AbelnetError(f'schedule: expected "constant" or "cosine", got {self.schedule!r}')
 
@@ -93,7 +101,7 @@ def train(
     *,
     settings: Settings | None = None,
     seed: int | Sequence[int] = 0,
-    validation: Data | None = None,
+    validation: Data | Validate | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 100,
     history: str | Path | None = None,
@@ -101,7 +109,7 @@ def train(
     on_epoch: Callable[[int, Tensor, Tensor | None], None] | None = None,
     progress: str | None = None,
 ) -> TrainingResult:
-    r"""Trains a module in place with Adam.
+    r"""Trains a module in place with Adam, or AdamW.
 
     Arguments:
         model: The module.
@@ -109,7 +117,7 @@ def train(
         loss: Gives the loss of the module on a batch of such tensors: :math:`()`, or :math:`(M)` for many models.
         settings: How to train.
         seed: Fixes the order of the examples; a list of :math:`M` seeds says that there are many models.
-        validation: Data for validation, like ``data``.
+        validation: Data for validation, like ``data``; or a function of the module that gives the validation loss.
         checkpoint: A file to write the state to, atomically. If it is there, training goes on from it, to the same bits
             as if it had never stopped.
         checkpoint_every: Epochs from one checkpoint to the next.
@@ -133,11 +141,11 @@ def train(
     checkpoint = None if checkpoint is None else Path(checkpoint)
     if checkpoint is not None and checkpoint.exists():
         run.load(checkpoint)
-    lines = _History(history, run.epoch)
-    with _bar(progress, run.settings.epochs, run.epoch) as advance:
+    lines = History(history, run.epoch)
+    with Bar(progress, run.settings.epochs, run.epoch) as advance:
         while not run.finished:
             run.one_epoch()
-            lines.write(run)
+            lines.write(run.epoch, *run.losses())
             if prune is not None and run.validation is not None and run.epoch % run.settings.validate_every == 0:
                 run.keep(prune(run.epoch, run.validation))
             if checkpoint is not None and (run.epoch % checkpoint_every == 0 or run.finished):
@@ -146,9 +154,9 @@ def train(
                 on_epoch(run.epoch, run.loss, run.validation)
             advance(run.loss)
     run.finish()
-    last = run.best if run.settings.patience else run.validation
-    validated = None if last is None else run.over_all(last, 1)
-    return TrainingResult(run.over_all(run.loss, 0), validated, run.epoch, run.pruned)
+    if run.settings.patience:
+        run.validation = run.best
+    return TrainingResult(*run.losses(), run.epoch, run.pruned)
 
 
 class _Run:
@@ -161,15 +169,11 @@ class _Run:
         loss: Loss,
         settings: Settings,
         seed: int | Sequence[int],
-        validation: Data | None,
+        validation: Data | Validate | None,
     ) -> None:
-        self.model, self.data, self.loss_of, self.settings, self.validation_data = (
-            model,
-            data,
-            loss,
-            settings,
-            validation,
-        )
+        self.model, self.data, self.loss_of, self.settings = model, data, loss, settings
+        self.validate = validation if callable(validation) else None
+        self.validation_data = None if callable(validation) else validation
         self.many = not isinstance(seed, int)
         self.seeds: list[int] = [seed] if isinstance(seed, int) else list(seed)
         self.all_seeds = self.seeds
@@ -178,7 +182,8 @@ class _Run:
         if settings.patience is not None and validation is None:
             raise AbelnetError("patience: expected validation data to go with it")
         self.flat = _flatten(list(self.parameters.values()))
-        self.optimiser = torch.optim.Adam(
+        kind = torch.optim.AdamW if settings.decoupled else torch.optim.Adam
+        self.optimiser = kind(
             [flat for flat, _ in self.flat],
             lr=settings.lr,
             betas=settings.betas,
@@ -242,8 +247,9 @@ class _Run:
             raise AbelnetError(
                 f"loss: expected finite values, got {total.item()} in epoch {self.epoch}; try a smaller lr"
             )
-        if self.validation_data is not None and (self.epoch % self.settings.validate_every == 0 or self.finished):
-            self._validate(self.validation_data)
+        validated = self.validation_data is not None or self.validate is not None
+        if validated and (self.epoch % self.settings.validate_every == 0 or self.finished):
+            self._validate()
 
     def _shuffled(self, examples: int) -> Data:
         """The data in the order of this epoch, which the seed and its number fix."""
@@ -268,6 +274,26 @@ class _Run:
             for p in members:
                 p.grad = None
         self.optimiser.step()
+        if self.settings.average is not None:
+            with torch.no_grad():
+                for flat, _ in self.flat:
+                    # Kept with Adam's own averages, it is saved, restored and pruned with them.
+                    state = self.optimiser.state[flat]
+                    share = max(1 - self.settings.average, 1 / state["step"].item())
+                    state.setdefault("average", torch.zeros_like(flat)).lerp_(flat, share)
+
+    @contextmanager
+    def _averaged(self) -> Iterator[None]:
+        """Puts the averages, where they are wanted, in the place of the parameters for a while."""
+        if self.settings.average is None:
+            yield
+            return
+        kept = [flat.detach().clone() for flat, _ in self.flat]
+        for flat, _ in self.flat:
+            flat.detach().copy_(self.optimiser.state[flat]["average"])
+        yield
+        for (flat, _), values in zip(self.flat, kept, strict=True):
+            flat.detach().copy_(values)
 
     @torch.no_grad()
     def keep(self, mask: Tensor) -> None:
@@ -303,7 +329,11 @@ class _Run:
         self.optimiser.param_groups[0]["params"] = [flat for flat, _ in self.flat]
         self.optimiser.state.update({flat: state for (flat, _), state in zip(self.flat, states, strict=True)})
 
-    def over_all(self, values: Tensor, row: int) -> Tensor:
+    def losses(self) -> tuple[Tensor, Tensor | None]:
+        """Training and validation losses of all models, those that were given up among them."""
+        return self._over_all(self.loss, 0), None if self.validation is None else self._over_all(self.validation, 1)
+
+    def _over_all(self, values: Tensor, row: int) -> Tensor:
         """Values of the models that were kept among those of the models that were not."""
         if not self.many:
             return values
@@ -322,22 +352,34 @@ class _Run:
             row.mul_(scale[: len(row)])
 
     @torch.no_grad()
-    def _validate(self, data: Data) -> None:
+    def _validate(self) -> None:
         self.model.eval()
-        self.validation = self.loss_of(self.model, data).detach()
-        better = self.validation < self.best
-        self.best = torch.where(better, self.validation, self.best)
-        self.stale = torch.where(better, 0, self.stale + 1)
-        if self.settings.patience is not None:
-            for name, p in self.parameters.items():
-                mask = better[: len(p)].reshape(-1, *[1] * (p.ndim - 1)) if self.many else better
-                self.best_parameters[name] = torch.where(mask, p.detach(), self.best_parameters[name])
+        with self._averaged():
+            if self.validate is not None:
+                self.validation = self.validate(self.model).detach()
+            elif self.validation_data is not None:
+                self.validation = self.loss_of(self.model, self.validation_data).detach()
+            assert self.validation is not None
+            if self.validation.shape != self.loss.shape:
+                shapes = tuple(self.loss.shape), tuple(self.validation.shape)
+                raise AbelnetError(f"validation: expected shape {shapes[0]}, got {shapes[1]}")
+            better = self.validation < self.best
+            self.best = torch.where(better, self.validation, self.best)
+            self.stale = torch.where(better, 0, self.stale + 1)
+            if self.settings.patience is not None:
+                for name, p in self.parameters.items():
+                    mask = better[: len(p)].reshape(-1, *[1] * (p.ndim - 1)) if self.many else better
+                    self.best_parameters[name] = torch.where(mask, p.detach(), self.best_parameters[name])
 
     @torch.no_grad()
     def finish(self) -> None:
-        """Brings the best parameters back where they are wanted, and gives each a tensor of its own again."""
+        """Brings the parameters that are wanted, and gives each a tensor of its own again."""
+        with self._averaged():
+            for name, p in self.parameters.items():
+                if self.settings.patience is None:
+                    self.best_parameters[name] = p.detach().clone()
         for name, p in self.parameters.items():
-            p.data = self.best_parameters[name] if self.settings.patience is not None else p.detach().clone()
+            p.data = self.best_parameters[name]
 
     def save(self, path: Path) -> None:
         tensors = {"loss": self.loss, "best": self.best, "stale": self.stale, "given_up": self.given_up}
@@ -374,62 +416,11 @@ class _Run:
             if self.settings.patience is not None:
                 self.best_parameters[name] = tensors[f"best.{name}"]
         for i, (flat, _) in enumerate(self.flat):
-            self.optimiser.state[flat] = {key: tensors[f"adam.{key}.{i}"] for key in ("step", "exp_avg", "exp_avg_sq")}
+            keys = ("step", "exp_avg", "exp_avg_sq", *(["average"] if self.settings.average is not None else []))
+            self.optimiser.state[flat] = {key: tensors[f"adam.{key}.{i}"] for key in keys}
 
     def _signature(self) -> str:
         return json.dumps({"epoch": self.epoch, "seeds": self.all_seeds, "settings": asdict(self.settings)})
-
-
-@dataclass
-class _History:
-    """One line of JSON an epoch; after a restart it goes on where the checkpoint stands."""
-
-    path: str | Path | None
-    epoch: int
-
-    def __post_init__(self) -> None:
-        if self.path is not None:
-            self.path = Path(self.path)
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            old = self.path.read_text().splitlines() if self.epoch > 0 and self.path.exists() else []
-            self.path.write_text("".join(f"{line}\n" for line in old[: self.epoch]))
-
-    def write(self, run: _Run) -> None:
-        if self.path is not None:
-            row: dict[str, Any] = {"epoch": run.epoch, "loss": run.over_all(run.loss, 0).tolist()}
-            if run.validation is not None:
-                row["validation"] = run.over_all(run.validation, 1).tolist()
-            with Path(self.path).open("a") as file:
-                file.write(json.dumps(row) + "\n")
-
-
-class _bar:
-    """A progress bar on a terminal, nothing elsewhere."""
-
-    def __init__(self, text: str | None, total: int, done: int) -> None:
-        console = Console()
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[loss]}"),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=text is None or not console.is_terminal,
-        )
-        self.task = self.progress.add_task(text or "", total=total, completed=done, loss="")
-
-    def __enter__(self) -> Callable[[Tensor], None]:
-        self.progress.start()
-        return self._advance
-
-    def _advance(self, loss: Tensor) -> None:
-        if not self.progress.disable:
-            self.progress.update(self.task, advance=1, loss=f"loss {loss.nanmean().item():.3g}")
-
-    def __exit__(self, *_: object) -> None:
-        self.progress.stop()
 
 
 def _flatten(parameters: Sequence[nn.Parameter]) -> list[tuple[nn.Parameter, list[nn.Parameter]]]:

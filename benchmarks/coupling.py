@@ -8,52 +8,18 @@ shapes and start.
 from __future__ import annotations
 
 import argparse
-import warnings
 from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
+from _freia import FreiaAnalogy
 from _timing import interleave, report
-from torch import Tensor, nn
+from torch import nn
 
-from abelnet import AbelianGroup, glow
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    import FrEIA.framework
-    import FrEIA.modules
+from abelnet.words import GroupAnalogy
 
 DIM, LAYERS, HIDDEN = 300, 5, 151
 BURST = 6
-
-
-def subnet(width_in: int, width_out: int) -> nn.Module:
-    return nn.Sequential(
-        nn.Linear(width_in, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, width_out)
-    )
-
-
-class FreiaAnalogy(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.network = FrEIA.framework.SequenceINN(DIM)
-        for seed in range(LAYERS):
-            self.network.append(FrEIA.modules.GLOWCouplingBlock, subnet_constructor=subnet, clamp=2.0)
-            self.network.append(FrEIA.modules.PermuteRandom, seed=seed)
-
-    def forward(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-        encode = lambda x: self.network(x)[0]
-        result: Tensor = self.network(encode(b) - encode(a) + encode(c), rev=True)[0]
-        return result
-
-
-class OurAnalogy(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.group = AbelianGroup(glow(DIM, LAYERS, HIDDEN, gain=1.0, seed=0))
-
-    def forward(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-        return self.group.analogy(a, b, c)
 
 
 def training_step(
@@ -72,7 +38,7 @@ def training_step(
     return step
 
 
-def compare_passes(theirs: FreiaAnalogy, ours: OurAnalogy, batch: int, rounds: int) -> None:
+def compare_passes(theirs: FreiaAnalogy, ours: GroupAnalogy, batch: int, rounds: int) -> None:
     x = F.normalize(torch.randn(batch, DIM), dim=-1)
     bijection = ours.group.bijection
     forward = {"FrEIA": lambda: theirs.network(x), "abelnet": lambda: bijection(x)}
@@ -82,13 +48,13 @@ def compare_passes(theirs: FreiaAnalogy, ours: OurAnalogy, batch: int, rounds: i
         report(f"inverse, batch {batch}", interleave(inverse, rounds=rounds, burst=BURST), "FrEIA")
 
 
-def compare_training(theirs: FreiaAnalogy, ours: OurAnalogy, batch: int, rounds: int, compiled: bool) -> None:
+def compare_training(theirs: FreiaAnalogy, ours: GroupAnalogy, batch: int, rounds: int, compiled: bool) -> None:
     steps = {
         "FrEIA, three calls, Adam": training_step(theirs, torch.optim.Adam(theirs.parameters()), batch),
         "abelnet, one pass, fused Adam": training_step(ours, torch.optim.Adam(ours.parameters(), fused=True), batch),
     }
     if compiled:
-        model = OurAnalogy()
+        model = GroupAnalogy(DIM, LAYERS, HIDDEN, seed=0)
         optimiser = torch.optim.Adam(model.parameters(), fused=True)
         step = training_step(model, optimiser, batch, {"options": {"cpp_wrapper": True}})
         steps["abelnet, torch.compile, fused Adam"] = step
@@ -103,7 +69,7 @@ def main() -> None:
     torch.set_num_threads(1)
     print(f"torch {torch.__version__}, one thread; times faster than FrEIA")
     for batch, rounds in ((32, 10), (4096, 2)):
-        theirs, ours = FreiaAnalogy(), OurAnalogy()
+        theirs, ours = FreiaAnalogy(DIM, LAYERS, HIDDEN), GroupAnalogy(DIM, LAYERS, HIDDEN, seed=0)
         compare_passes(theirs, ours, batch, rounds)
         compare_training(theirs, ours, batch, rounds, compiled=not arguments.no_compile and batch == 32)
 

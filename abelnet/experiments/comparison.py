@@ -11,27 +11,23 @@ from __future__ import annotations
 __all__ = ["MODELS", "Experiment", "ModelKind", "run"]
 
 import json
-import multiprocessing
-import os
-import platform
 import statistics
-import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-import abelnet
 from abelnet.baselines import DeepSets
 from abelnet.bijections import Monotonic
 from abelnet.errors import AbelnetError
+from abelnet.experiments.running import Tell, claim_folder, run_units, versions
 from abelnet.experiments.synthetic import OPERATIONS, MultisetData, draw, make_dataset
-from abelnet.files import write_text
+from abelnet.files import write_json
 from abelnet.operation import AbelianGroup, AbelianSemigroup
 from abelnet.stacking import DeepSetsStack, OperationStack
 from abelnet.training import Settings, train
@@ -149,43 +145,33 @@ def run(
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    _check_same(experiment, folder)
+    # More operations or models may be added to a folder.
+    settings = {key: value for key, value in asdict(experiment).items() if key not in ("operations", "models")}
+    claim_folder(folder, settings)
     start = time.perf_counter()
     units = [(operation, model) for operation in experiment.operations for model in experiment.models]
-    # Spawned, not forked: a fork of a process that has used threads may hang.
-    context = multiprocessing.get_context("spawn")
-    news = context.SimpleQueue()
-    done = dict.fromkeys(units, 0.0)
-    with ProcessPoolExecutor(jobs, context, _start_worker, (os.getpid(), news)) as pool:
-        waiting = {pool.submit(_run_unit, experiment, folder, *unit): unit for unit in units}
-        left = set(waiting)
-        while left:
-            finished, left = wait(left, timeout=0.5, return_when=FIRST_COMPLETED)
-            while not news.empty():
-                unit, part = news.get()
-                done[unit] += part
-            for future in finished:
-                future.result()
-                done[waiting[future]] = 1.0
-                if on_unit is not None:
-                    on_unit(*waiting[future])
-            if on_progress is not None:
-                on_progress(sum(done.values()) / len(done))
+    run_units(
+        partial(_run_unit, experiment, folder),
+        units,
+        jobs=jobs,
+        on_unit=None if on_unit is None else lambda unit: on_unit(*unit),
+        on_progress=on_progress,
+    )
     rows = [json.loads(_part(folder, *unit).read_text()) for unit in units]
     results = {
         "experiment": asdict(experiment),
-        "versions": {"abelnet": abelnet.__version__, "torch": torch.__version__, "python": platform.python_version()},
+        "versions": versions(),
         "rows": rows,
         "seconds": time.perf_counter() - start,
         "seconds_in_units": sum(row["seconds"] for row in rows),
     }
-    _write_json(folder / "results.json", results)
+    write_json(folder / "results.json", results)
     return json.loads((folder / "results.json").read_text())  # type: ignore[no-any-return]
 
 
-def _run_unit(experiment: Experiment, folder: Path, operation: str, model: str) -> None:
+def _run_unit(experiment: Experiment, folder: Path, unit: tuple[str, str], tell: Tell) -> None:
     """Searches, trains the best on fresh seeds, and writes the unit's part of the results."""
-    torch.set_num_threads(1)
+    operation, model = unit
     part = _part(folder, operation, model)
     if part.exists():
         return
@@ -199,7 +185,7 @@ def _run_unit(experiment: Experiment, folder: Path, operation: str, model: str) 
     def on_epoch(epoch: int, losses: Tensor, _: Tensor | None) -> None:
         if epoch % 20 == 0:
             models = experiment.trials + experiment.seeds
-            _news.put(((operation, model), 20 * len(losses) / (experiment.epochs * models)))
+            tell(20 * len(losses) / (experiment.epochs * models))
 
     def better_half(epoch: int, losses: Tensor) -> Tensor:
         if epoch > 2 * rung:
@@ -248,7 +234,7 @@ def _run_unit(experiment: Experiment, folder: Path, operation: str, model: str) 
         **final,
         "seconds": time.perf_counter() - start,
     }
-    _write_json(part, content)
+    write_json(part, content)
 
 
 def _train_fresh_seeds(
@@ -326,32 +312,3 @@ def median(values: Sequence[float | None]) -> float:
 
 def _part(folder: Path, operation: str, model: str) -> Path:
     return folder / "parts" / f"{operation}-{model}.json"
-
-
-def _check_same(experiment: Experiment, folder: Path) -> None:
-    """A folder keeps one experiment; more operations or models may be added to it."""
-    path = folder / "experiment.json"
-    wanted = {key: value for key, value in asdict(experiment).items() if key not in ("operations", "models")}
-    if path.exists() and json.loads(path.read_text()) != wanted:
-        raise AbelnetError(f"folder: expected {folder} to be empty or of the same settings, got {path.read_text()}")
-    _write_json(path, wanted)
-
-
-def _write_json(path: Path, content: Any) -> None:
-    write_text(path, json.dumps(content, indent=1) + "\n")
-
-
-_news: Any = None
-
-
-def _start_worker(parent: int, news: Any) -> None:
-    """Keeps the way to the parent, and ends the worker when the parent is gone, however it went."""
-    global _news
-    _news = news
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.2)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-__all__ = ["best_published", "published", "synthetic_table", "write_synthetic"]
+__all__ = [
+    "Table",
+    "best_published",
+    "html_page",
+    "markdown",
+    "print_table",
+    "published",
+    "synthetic_table",
+    "write_synthetic",
+]
 
 import base64
 import html
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import rich.box
+import rich.table
+from rich.console import Console
+from rich.text import Text
 
 from abelnet.experiments.comparison import MODELS, SIZES, median
 from abelnet.experiments.synthetic import OPERATIONS
+from abelnet.files import write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,11 +61,16 @@ def best_published(operation: str) -> dict[str, float]:
     return {part: min(row[part] for row in rows) for part in ("small", "large")}
 
 
-def synthetic_table(results: dict[str, Any]) -> tuple[list[str], list[list[tuple[str, bool]]]]:
-    """Heading and rows of the table of RMSE: ours as median (smallest to largest), then the paper's.
+class Table(NamedTuple):
+    """A table: its title, its heading, and its rows of cells, each with whether it is a winner of its row."""
 
-    Each cell comes with whether it is the winner among ours, or among the paper's, in its row.
-    """
+    title: str
+    heading: list[str]
+    rows: list[list[tuple[str, bool]]]
+
+
+def synthetic_table(results: dict[str, Any]) -> Table:
+    """The table of RMSE: ours as median (smallest to largest), then the paper's, the winner among either marked."""
     models = list(dict.fromkeys(row["model"] for row in results["rows"]))
     found = {(row["operation"], row["model"]): row for row in results["rows"]}
     heading = ["operation", "sizes", *(MODELS[model].title for model in models)]
@@ -67,26 +86,24 @@ def synthetic_table(results: dict[str, Any]) -> tuple[list[str], list[list[tuple
             cells += [(_range(ours[model]), model == best) for model in models]
             cells += [(f"{theirs[model]:.3g}", model == best_published) for model in models]
             rows.append(cells)
-    return heading, rows
+    return Table("RMSE, median (range) over seeds, beside the paper's", heading, rows)
 
 
 def write_synthetic(results: dict[str, Any], folder: str | Path) -> list[Path]:
     """Writes ``table.md``, ``table.html`` and, with matplotlib, the plots; returns the files."""
     folder = Path(folder)
-    heading, rows = synthetic_table(results)
+    table = synthetic_table(results)
     experiment = results["experiment"]
     note = (
         f"RMSE, median (smallest – largest) of {experiment['seeds']} fresh seeds, each model tuned with "
         f"{experiment['trials']} trials of {experiment['epochs']} epochs. The best of each row is bold, among ours and "
         f"among the paper's. {results['seconds_in_units']:.0f} s of one core in all."
     )
-    lines = ["| " + " | ".join(heading) + " |", "|" + "---|" * len(heading)]
-    lines += ["| " + " | ".join(f"**{text}**" if best else text for text, best in row) + " |" for row in rows]
-    (folder / "table.md").write_text("\n".join([note, "", *lines, ""]))
+    write_text(folder / "table.md", f"{note}\n\n{markdown(table)}")
     figures = _figures(results)
     for name, figure in figures.items():
         figure.savefig(folder / f"{name}.png", dpi=120)
-    (folder / "table.html").write_text(_page(note, heading, rows, figures))
+    write_text(folder / "table.html", html_page("Synthetic size generalisation", note, [table], figures))
     return [folder / "table.md", folder / "table.html", *(folder / f"{name}.png" for name in figures)]
 
 
@@ -95,26 +112,50 @@ def _range(values: list[float | None]) -> str:
     return f"{median(values):.2e} ({min(sound):.1e} – {max(sound):.1e})"
 
 
-def _page(note: str, heading: list[str], rows: list[list[tuple[str, bool]]], figures: dict[str, Figure]) -> str:
-    head = "".join(f"<th>{html.escape(text)}</th>" for text in heading)
-    body = "".join(
-        "<tr>" + "".join(f"<td{' class=best' if best else ''}>{html.escape(text)}</td>" for text, best in row) + "</tr>"
-        for row in rows
-    )
-    images = ""
-    for name, figure in figures.items():
+def markdown(table: Table) -> str:
+    """A table in Markdown, its winners bold."""
+    lines = ["| " + " | ".join(table.heading) + " |", "|" + "---|" * len(table.heading)]
+    lines += ["| " + " | ".join(f"**{text}**" if best else text for text, best in row) + " |" for row in table.rows]
+    return "\n".join([*lines, ""])
+
+
+def print_table(table: Table, console: Console) -> None:
+    """Prints a table, its winners bold; where there is no terminal, as wide as it needs."""
+    shown = rich.table.Table(title=table.title, box=rich.box.SIMPLE, padding=(0, 1, 0, 0))
+    for text in table.heading:
+        shown.add_column(text, no_wrap=True)
+    for row in table.rows:
+        shown.add_row(*(Text(text, style="bold" if best else "") for text, best in row))
+    console.print(shown, highlight=False, width=None if console.is_terminal else 200)
+
+
+def html_page(title: str, note: str, tables: Sequence[Table], figures: Mapping[str, Figure] | None = None) -> str:
+    """A page that stands on its own: a note, tables with their winners bold, and figures."""
+    content = ""
+    for table in tables:
+        head = "".join(f"<th>{html.escape(text)}</th>" for text in table.heading)
+        body = "".join(
+            "<tr>"
+            + "".join(f"<td{' class=best' if best else ''}>{html.escape(text)}</td>" for text, best in row)
+            + "</tr>"
+            for row in table.rows
+        )
+        content += (
+            f"<h2>{html.escape(table.title)}</h2>"
+            f"<div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        )
+    for name, figure in (figures or {}).items():
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=120)
         code = base64.b64encode(buffer.getvalue()).decode()
-        images += f'<p><img alt="{name}" src="data:image/png;base64,{code}"></p>'
+        content += f'<p><img alt="{name}" src="data:image/png;base64,{code}"></p>'
     return (
-        "<!doctype html><html lang=en><meta charset=utf-8><title>abelnet: synthetic size generalisation</title>"
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>abelnet: {html.escape(title)}</title>"
         "<style>body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:75rem;padding:0 1rem}"
         "table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
         "th,td{border-bottom:1px solid #ccc;padding:.3rem .6rem;text-align:left;white-space:nowrap}"
         ".best{font-weight:bold}div{overflow-x:auto}img{max-width:100%}</style>"
-        f"<h1>Synthetic size generalisation</h1><p>{html.escape(note)}</p>"
-        f"<div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{images}</html>\n"
+        f"<h1>{html.escape(title)}</h1><p>{html.escape(note)}</p>{content}</html>\n"
     )
 
 

@@ -19,7 +19,6 @@ __all__ = [
     "write_universality",
 ]
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -32,7 +31,7 @@ from abelnet.baselines import DeepSets
 from abelnet.bijections import Bijection, glow
 from abelnet.errors import AbelnetError, check_count, check_values
 from abelnet.experiments.synthetic import MultisetData
-from abelnet.files import replacing, write_text
+from abelnet.files import replacing, write_json, write_text
 from abelnet.operation import AbelianGroup
 from abelnet.training import Settings, train
 
@@ -261,7 +260,7 @@ def write_universality(rows: Sequence[UniversalityRow], folder: str | Path) -> l
     """Writes ``universality.json``, ``universality.md`` and, where matplotlib is installed, ``universality.png``."""
     folder = Path(folder)
     paths = [folder / "universality.json", folder / "universality.md"]
-    write_text(paths[0], json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+    write_json(paths[0], [asdict(row) for row in rows])
     sizes = sorted(rows[0].rmse) if rows else []
     lines = [
         "# Groups on R² and R³ from random diffeomorphisms",

@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = ["SETTINGS", "Evaluation", "Model", "Row", "evaluate", "offset"]
 
 import csv
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor
 
 from abelnet.errors import AbelnetError
-from abelnet.files import replacing, write_text
+from abelnet.files import replacing, write_json
 from abelnet.words.questions import Questions
 from abelnet.words.retrieval import nearest
 from abelnet.words.vectors import WordVectors
@@ -111,7 +110,7 @@ class Evaluation:
 
     def write_json(self, path: str | Path) -> None:
         """Writes :meth:`to_dict`."""
-        write_text(Path(path), json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n")
+        write_json(Path(path), self.to_dict())
 
     def write_csv(self, path: str | Path) -> None:
         """Writes a line for each row, setting and model: name, setting, model, num, correct, percent."""

@@ -9,6 +9,7 @@ __all__ = [
     "Section",
     "Splits",
     "bats_questions",
+    "google_pairs",
     "google_questions",
     "read_bats",
     "read_google",
@@ -16,7 +17,7 @@ __all__ = [
 
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -210,9 +211,8 @@ def google_questions(vectors: WordVectors, path: str | Path | None = None, *, ca
     rows: list[list[int | None]] = []
     for name, lines in read_google(path).items():
         known = [found for line in lines if None not in (found := [row(word) for word in line])]
-        category = "Syntactic" if name.startswith("gram") else "Semantic"
         section += [len(sections)] * len(known)
-        sections.append(Section(name, category, len(lines), len(known), len(known)))
+        sections.append(Section(name, _google_category(name), len(lines), len(known), len(known)))
         rows += known
     table = torch.tensor(rows, dtype=torch.long).reshape(-1, 4)
     return Questions(
@@ -250,10 +250,40 @@ def bats_questions(vectors: WordVectors, folder: str | Path, *, seed: int = 0, c
         >>> len(splits.train), len(splits.validation), len(splits.test)
         (30, 2, 2)
     """
-    row = _lookup(vectors, case)
+    return _splits("BATS", read_bats(folder), _lookup(vectors, case), seed)
+
+
+def google_pairs(vectors: WordVectors, path: str | Path | None = None, *, seed: int = 0, case: str = "auto") -> Splits:
+    r"""The pairs of Google's questions, split and combined as :func:`bats_questions` does with those of BATS.
+
+    A pair that stands in two sections, such as a capital that is common, belongs to the first alone: otherwise one
+    part could ask what another has taught.
+
+    Arguments:
+        vectors: The vocabulary.
+        path: Questions in the same layout; Google's own if None.
+        seed: Fixes the split.
+        case: As in :func:`google_questions`.
+
+    Example:
+        >>> splits = google_pairs(WordVectors.default())
+        >>> len(splits.train), len(splits.validation), len(splits.test)
+        (8652, 1020, 1020)
+    """
+    seen: set[tuple[str, str]] = set()
+    relations = []
+    for name, lines in read_google(path).items():
+        pairs = dict.fromkeys(pair for a, b, c, d in lines for pair in ((a, b), (c, d)))
+        new = [pair for pair in pairs if pair not in seen]
+        seen.update(new)
+        relations.append(Relation(name, _google_category(name), tuple((a, (b,)) for a, b in new)))
+    return _splits("Google pairs", relations, _lookup(vectors, case), seed)
+
+
+def _splits(title: str, relations: Iterable[Relation], row: Callable[[str], int | None], seed: int) -> Splits:
     seed = check_count("seed", seed, least=0)
     parts: tuple[list[tuple[Relation, int, _Pairs]], ...] = ([], [], [])
-    for relation in read_bats(folder):
+    for relation in relations:
         known: _Pairs = []
         for word, answers in relation.pairs:
             first = row(word)
@@ -267,7 +297,7 @@ def bats_questions(vectors: WordVectors, folder: str | Path, *, seed: int = 0, c
             pairs = [known[i] for i in sorted(chosen)]
             part.append((relation, len(known), pairs))
     train, validation, test = (
-        _combined(f"BATS {name}", part) for name, part in zip(("train", "validation", "test"), parts, strict=True)
+        _combined(f"{title} {name}", part) for name, part in zip(("train", "validation", "test"), parts, strict=True)
     )
     return Splits(train, validation, test)
 
@@ -298,6 +328,10 @@ def _combined(title: str, part: Sequence[tuple[Relation, int, _Pairs]]) -> Quest
         torch.tensor([rows + [-1] * (width - len(rows)) for rows in answers], dtype=torch.long).reshape(-1, width),
         torch.tensor(answer, dtype=torch.long),
     )
+
+
+def _google_category(name: str) -> str:
+    return "Syntactic" if name.startswith("gram") else "Semantic"
 
 
 def _lookup(vectors: WordVectors, case: str) -> Callable[[str], int | None]:

@@ -74,7 +74,7 @@ def test_winners_are_marked_among_ours_and_among_the_papers() -> None:
         {"operation": "cbrt", "model": model, "small": small, "large": [1.0, 2.0, None]}
         for model, small in (("deepsets", [3.0, 1.0, 2.0]), ("agn", [0.5, 9.0, None]), ("asn", [4.0, 4.0, 4.0]))
     ]
-    heading, table = report.synthetic_table({"rows": rows})
+    _, heading, table = report.synthetic_table({"rows": rows})
     assert heading[2:] == ["DeepSets", "AGN", "ASN", "DeepSets (paper)", "AGN (paper)", "ASN (paper)"]
     assert [best for _, best in table[0]] == [False, False, True, False, False, True, False, False]
     assert table[0][2][0] == "2.00e+00 (1.0e+00 – 3.0e+00)"

@@ -1,0 +1,98 @@
+"""How experiments run: units of work side by side, in processes of one thread each, and a folder for what they find."""
+
+from __future__ import annotations
+
+__all__ = ["Tell", "claim_folder", "run_units", "versions"]
+
+import json
+import multiprocessing
+import os
+import platform
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import abelnet
+from abelnet.errors import AbelnetError
+from abelnet.files import write_json
+
+Unit = tuple[Any, ...]
+Tell = Callable[[float], None]
+"""What a unit calls with the part of its work, from 0 to 1, that it has done since it last did so."""
+
+
+def claim_folder(folder: Path, settings: dict[str, Any]) -> None:
+    """Makes sure that a folder is empty or keeps an experiment of the same settings."""
+    path = folder / "experiment.json"
+    if path.exists() and json.loads(path.read_text()) != json.loads(json.dumps(settings)):
+        raise AbelnetError(f"folder: expected {folder} to be empty or of the same settings, got {path.read_text()}")
+    write_json(path, settings)
+
+
+def versions() -> dict[str, str]:
+    """What results were found with."""
+    return {"abelnet": abelnet.__version__, "torch": torch.__version__, "python": platform.python_version()}
+
+
+def run_units(
+    function: Callable[[Unit, Tell], None],
+    units: Sequence[Unit],
+    *,
+    jobs: int = 1,
+    on_unit: Callable[[Unit], None] | None = None,
+    on_progress: Callable[[float], None] | None = None,
+) -> None:
+    """Calls a function for each unit.
+
+    Arguments:
+        function: Gets a unit and a function to tell its progress by; both must be picklable, as must the unit.
+        units: The units, all different, in the order in which they are begun.
+        jobs: Number of processes.
+        on_unit: Called with each unit that is done.
+        on_progress: Called now and then with the part of the work that is done, from 0 to 1.
+    """
+    # Spawned, not forked: a fork of a process that has used threads may hang.
+    context = multiprocessing.get_context("spawn")
+    news = context.SimpleQueue()
+    done = dict.fromkeys(units, 0.0)
+    with ProcessPoolExecutor(jobs, context, _start_worker, (os.getpid(), news)) as pool:
+        waiting = {pool.submit(_work, function, unit): unit for unit in units}
+        left = set(waiting)
+        while left:
+            finished, left = wait(left, timeout=0.5, return_when=FIRST_COMPLETED)
+            while not news.empty():
+                unit, part = news.get()
+                done[unit] += part
+            for future in finished:
+                future.result()
+                done[waiting[future]] = 1.0
+                if on_unit is not None:
+                    on_unit(waiting[future])
+            if on_progress is not None:
+                on_progress(sum(done.values()) / len(done))
+
+
+def _work(function: Callable[[Unit, Tell], None], unit: Unit) -> None:
+    torch.set_num_threads(1)
+    function(unit, lambda part: _news.put((unit, part)))
+
+
+_news: Any = None
+
+
+def _start_worker(parent: int, news: Any) -> None:
+    """Keeps the way to the parent, and ends the worker when the parent is gone, however it went."""
+    global _news
+    _news = news
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.2)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,68 @@
+"""What training tells while it runs: a line of JSON an epoch, and a progress bar."""
+
+from __future__ import annotations
+
+__all__ = ["Bar", "History"]
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import Tensor
+
+
+@dataclass
+class History:
+    """One line of JSON an epoch; after a restart it goes on where the checkpoint stands."""
+
+    path: str | Path | None
+    epoch: int
+
+    def __post_init__(self) -> None:
+        if self.path is not None:
+            self.path = Path(self.path)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            old = self.path.read_text().splitlines() if self.epoch > 0 and self.path.exists() else []
+            self.path.write_text("".join(f"{line}\n" for line in old[: self.epoch]))
+
+    def write(self, epoch: int, loss: Tensor, validation: Tensor | None) -> None:
+        """Adds a line."""
+        if self.path is not None:
+            row: dict[str, Any] = {"epoch": epoch, "loss": loss.tolist()}
+            if validation is not None:
+                row["validation"] = validation.tolist()
+            with Path(self.path).open("a") as file:
+                file.write(json.dumps(row) + "\n")
+
+
+class Bar:
+    """A progress bar on a terminal, nothing elsewhere."""
+
+    def __init__(self, text: str | None, total: int, done: int) -> None:
+        console = Console()
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[loss]}"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=text is None or not console.is_terminal,
+        )
+        self.task = self.progress.add_task(text or "", total=total, completed=done, loss="")
+
+    def __enter__(self) -> Callable[[Tensor], None]:
+        self.progress.start()
+        return self._advance
+
+    def _advance(self, loss: Tensor) -> None:
+        if not self.progress.disable:
+            self.progress.update(self.task, advance=1, loss=f"loss {loss.nanmean().item():.3g}")
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()

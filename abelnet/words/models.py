@@ -1,0 +1,193 @@
+r"""What answers :math:`a : b = c : ?`: networks over :func:`~abelnet.words.evaluation.offset`, and what trains them."""
+
+from __future__ import annotations
+
+__all__ = ["AnchoredLoss", "CosineLoss", "GroupAnalogy", "OffsetMLP", "load_model", "save_model"]
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from abelnet.baselines import MLP
+from abelnet.bijections import glow
+from abelnet.errors import AbelnetError, check_count
+from abelnet.files import replacing
+from abelnet.operation import AbelianGroup
+from abelnet.training import Data
+from abelnet.words.evaluation import offset
+from abelnet.words.vectors import WordVectors
+
+
+class OffsetMLP(nn.Module):
+    r"""The model WV+MLP: :math:`\operatorname{MLP}(b - a + c)`.
+
+    Arguments:
+        dim: Number of dimensions :math:`d`.
+        layers: Number of linear layers.
+        hidden: Width of the hidden ones.
+        seed: Fixes the start; otherwise torch's own random state does.
+
+    Example:
+        >>> OffsetMLP(100, seed=0)(*torch.randn(3, 7, 100)).shape
+        torch.Size([7, 100])
+    """
+
+    def __init__(self, dim: int, layers: int = 4, hidden: int = 223, *, seed: int | None = None) -> None:
+        super().__init__()
+        layers, hidden = check_count("layers", layers), check_count("hidden", hidden)
+        self.arguments = {"dim": dim, "layers": layers, "hidden": hidden}
+        self.mlp = MLP([dim, *[hidden] * (layers - 1), dim], seed=seed)
+
+    def forward(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+        """Maps three times :math:`(*, d)` to :math:`(*, d)`."""
+        return self.mlp(offset(a, b, c))  # type: ignore[no-any-return]
+
+
+class GroupAnalogy(nn.Module):
+    r"""The model WV+AGN: :math:`b \circ a^{-1} \circ c = \varphi^{-1}(\varphi(b) - \varphi(a) + \varphi(c))`.
+
+    With a gain of 0, :math:`\varphi` starts as a permutation and the model as :math:`b - a + c`, exactly.
+
+    Arguments:
+        dim: Number of dimensions :math:`d`, at least 2.
+        layers: Number of couplings of :func:`~abelnet.bijections.glow`.
+        hidden: Width of their networks.
+        gain: Scale of their last layers at the start; 1 is that of the paper.
+        seed: Fixes permutations and start; otherwise torch's own random state does.
+
+    Example:
+        >>> a, b, c = torch.randn(3, 7, 100)
+        >>> torch.allclose(GroupAnalogy(100, gain=0)(a, b, c), b - a + c, atol=1e-5)
+        True
+    """
+
+    def __init__(
+        self, dim: int, layers: int = 5, hidden: int = 151, *, gain: float = 1.0, seed: int | None = None
+    ) -> None:
+        super().__init__()
+        self.arguments = {"dim": dim, "layers": layers, "hidden": hidden}
+        self.group = AbelianGroup(glow(dim, layers, hidden, gain=gain, seed=seed))
+
+    def forward(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+        """Maps three times :math:`(*, d)` to :math:`(*, d)`."""
+        return self.group.analogy(a, b, c)
+
+
+_MODELS: dict[str, type[OffsetMLP] | type[GroupAnalogy]] = {"mlp": OffsetMLP, "agn": GroupAnalogy}
+
+
+def save_model(model: OffsetMLP | GroupAnalogy, path: str | Path, *, half: bool = False) -> None:
+    """Writes a model as safetensors, with what it is made of in the header.
+
+    Arguments:
+        model: The model.
+        path: The file; it is whole or not there, whenever the process is killed.
+        half: Whether numbers are kept in float16, half the size.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_model(GroupAnalogy(4, layers=1, hidden=8), Path(folder, "model.safetensors"))
+        ...     load_model(Path(folder, "model.safetensors")).arguments
+        {'dim': 4, 'layers': 1, 'hidden': 8}
+    """
+    kind = next(name for name, kind in _MODELS.items() if type(model) is kind)
+    header = {"abelnet": json.dumps({"model": kind, **model.arguments})}
+    tensors = {
+        name: (x.half() if half and x.is_floating_point() else x).contiguous() for name, x in model.state_dict().items()
+    }
+    with replacing(Path(path)) as temporary:
+        save_file(tensors, temporary, header)
+
+
+def load_model(path: str | Path) -> OffsetMLP | GroupAnalogy:
+    """Reads a model that :func:`save_model` has written."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            arguments = json.loads((file.metadata() or {}).get("abelnet", "{}"))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        model = _MODELS[arguments.pop("model")](**arguments)
+        model.load_state_dict(tensors)
+    except OSError as error:
+        raise AbelnetError(f"{path}: expected a model of analogies, got: {error.strerror or error}") from None
+    except (SafetensorError, LookupError, TypeError, ValueError, RuntimeError):
+        raise AbelnetError(f"{path}: expected a model of analogies that abelnet has written") from None
+    return model.eval()
+
+
+@dataclass(frozen=True)
+class CosineLoss:
+    r"""The loss of the paper: :math:`-\cos(f(a, b, c), d)`, the mean over a batch.
+
+    Attributes:
+        vectors: The vocabulary, of which batches hold rows: those of :math:`a, b, c`, with shape :math:`(n, 3)`, and
+            those of :math:`d`, with shape :math:`(n)`.
+
+    Example:
+        >>> vectors = WordVectors(["man", "king", "woman", "queen"], torch.randn(4, 6))
+        >>> loss = CosineLoss(vectors)(GroupAnalogy(6), (torch.tensor([[0, 1, 2]]), torch.tensor([3])))
+        >>> loss.shape
+        torch.Size([])
+    """
+
+    vectors: WordVectors
+
+    def __call__(self, model: nn.Module, batch: Data) -> Tensor:
+        words, answers = batch
+        a, b, c = self.vectors.units(words).unbind(1)
+        return -F.cosine_similarity(model(a, b, c), self.vectors.units(answers)).mean()
+
+
+@dataclass(frozen=True)
+class AnchoredLoss:
+    r"""A loss for a model that stays at :math:`b - a + c` wherever the examples do not say otherwise.
+
+    .. math::
+        -\log \frac{e^{\cos(f(a, b, c), d) / \tau}}{\sum_{w \in C} e^{\cos(f(a, b, c), w) / \tau}}
+        + \lambda \, (1 - \cos(f(a', b', c'), b' - a' + c'))
+
+    The first part is contrastive: the candidates :math:`C` are the answer, :math:`a, b, c`, which plain cosines would
+    often prefer, and words of the vocabulary drawn at random. The second is an anchor: on triples drawn at random the
+    model is pulled to WV, lest it bend the space where no example lives. What is drawn depends on the batch alone, so
+    that a training that is taken up again comes to the same numbers.
+
+    Attributes:
+        vectors: The vocabulary, as in :class:`CosineLoss`.
+        temperature: The temperature :math:`\tau`.
+        candidates: Number of words drawn for each batch.
+        anchor: Weight :math:`\lambda`.
+        triples: Number of triples drawn for each batch.
+    """
+
+    vectors: WordVectors
+    temperature: float = 0.1
+    candidates: int = 2048
+    anchor: float = 20.0
+    triples: int = 256
+
+    def __call__(self, model: nn.Module, batch: Data) -> Tensor:
+        words, answers = batch
+        generator = torch.Generator().manual_seed(_fingerprint(words))
+        drawn = torch.randint(len(self.vectors), (self.candidates + 3 * self.triples,), generator=generator)
+        random = self.vectors.units(drawn[: self.candidates])
+        triples = self.vectors.units(drawn[self.candidates :]).view(3, self.triples, -1)
+        asked = self.vectors.units(words).transpose(0, 1)
+        given = model(*torch.cat((asked, triples), 1))
+        given, anchored = torch.split(F.normalize(given, dim=-1), [len(words), self.triples])
+        own = torch.cat((self.vectors.units(answers)[None], asked))  # the answer first, then a, b, c
+        scores = torch.cat(((given * own).sum(-1).t(), given @ random.t()), 1) / self.temperature
+        targets = torch.zeros(len(words), dtype=torch.long)
+        pull = 1 - F.cosine_similarity(anchored, offset(*triples)).mean()
+        return F.cross_entropy(scores, targets) + self.anchor * pull
+
+
+def _fingerprint(words: Tensor) -> int:
+    """A seed that depends on each word of a batch and its place."""
+    places = torch.arange(1, words.numel() + 1)
+    return int((words.flatten() * places * 0x9E3779B1).sum().item()) % 2**63
