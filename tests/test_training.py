@@ -55,9 +55,11 @@ def test_every_epoch_has_an_order_of_its_own() -> None:
     assert torch.equal(seen[0].sort(0).values, seen[1].sort(0).values)
 
 
-@pytest.mark.parametrize("patience", [None, 30])
-def test_goes_on_from_a_checkpoint_to_the_same_bits(tmp_path: Path, patience: int | None) -> None:
-    settings = Settings(epochs=23, lr=0.05, batch_size=8, schedule="cosine", patience=patience)
+@pytest.mark.parametrize(("patience", "average"), [(None, None), (30, None), (None, 0.9), (30, 0.9)])
+def test_goes_on_from_a_checkpoint_to_the_same_bits(
+    tmp_path: Path, patience: int | None, average: float | None
+) -> None:
+    settings = Settings(epochs=23, lr=0.05, batch_size=8, schedule="cosine", patience=patience, average=average)
     options = {"settings": settings, "validation": (X[:9], Y[:9])}
     whole, history = linear(), tmp_path / "whole.jsonl"
     result = train(whole, (X, Y), squared, history=history, **options)  # type: ignore[arg-type]
@@ -114,6 +116,57 @@ def test_patience_brings_the_best_back() -> None:
     assert result.validation is not None
     assert result.validation.item() == min(losses)
     assert squared(model, (X, Y)).item() == pytest.approx(min(losses), rel=1e-5)
+
+
+def test_average_of_the_parameters_is_what_is_validated_and_kept() -> None:
+    model, seen, validated = linear(), [], []
+
+    def loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
+        if len(batch[0]) == 25:  # not the data for validation
+            seen.append(model.weight.detach().clone())
+        else:
+            validated.append(model.weight.detach().clone())
+        return squared(model, batch)
+
+    settings = Settings(epochs=3, lr=0.05, batch_size=25, average=0.75)
+    train(model, (X, Y), loss, settings=settings, validation=(X, Y))
+    plain = linear()
+    train(plain, (X, Y), squared, settings=Settings(epochs=3, lr=0.05, batch_size=25))
+    after = [*seen[1:], plain.weight.detach()]  # what each step came to
+    expected = torch.zeros_like(after[0])
+    for step, weight in enumerate(after, 1):
+        expected.lerp_(weight, max(0.25, 1 / step))
+    assert torch.allclose(model.weight, expected, atol=1e-6)
+    assert torch.equal(validated[-1], model.weight)
+
+
+def test_decoupled_weight_decay_is_that_of_adamw() -> None:
+    model, other = linear(), linear()
+    settings = Settings(epochs=5, lr=0.05, batch_size=None, weight_decay=0.1, decoupled=True)
+    train(model, (X, Y), squared, settings=settings)
+    optimiser = torch.optim.AdamW(other.parameters(), lr=0.05, weight_decay=0.1)
+    for _ in range(5):
+        optimiser.zero_grad()
+        squared(other, (X, Y)).backward()
+        optimiser.step()
+    assert torch.allclose(model.weight, other.weight, atol=1e-6)
+
+
+def test_validation_may_be_a_function() -> None:
+    model, calls = linear(), []
+
+    def score(model: nn.Module) -> Tensor:
+        calls.append(model.training)
+        return torch.tensor([3.0, 1.0, 2.0, 2.0][len(calls) - 1])
+
+    result = train(model, (X, Y), squared, settings=Settings(epochs=9, patience=2), validation=score)
+    assert calls == [False] * 4
+    assert result.validation == 1
+    assert result.epochs == 4
+    with pytest.raises(AbelnetError, match=r"validation: expected shape \(\), got \(2,\)"):
+        train(model, (X, Y), squared, validation=lambda model: torch.zeros(2))
+    with pytest.raises(AbelnetError, match="average: expected between 0 and 1, got 1"):
+        Settings(average=1)
 
 
 def test_clipping_bounds_the_first_step() -> None:

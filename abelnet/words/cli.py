@@ -7,6 +7,7 @@ __all__ = ["app"]
 from pathlib import Path
 from typing import Annotated
 
+import torch
 import typer
 from rich import box
 from rich.console import Console
@@ -15,6 +16,7 @@ from rich.table import Table
 
 from abelnet.words.evaluation import SETTINGS, Evaluation
 from abelnet.words.evaluation import evaluate as run
+from abelnet.words.models import named_model
 from abelnet.words.questions import Section, bats_questions, google_questions
 from abelnet.words.vectors import WordVectors, cache_folder
 
@@ -45,19 +47,23 @@ def evaluate(
     csv: Annotated[Path | None, typer.Option(help="CSV file to write.")] = None,
     case: Annotated[str, typer.Option(help="How to look up words: auto, keep, lower or fold.")] = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Fixes the split of BATS, whose test part is asked.")] = 0,
+    model: Annotated[
+        list[str] | None, typer.Option(help="wv (b - a + c), agn (the trained one), or a file; may be repeated.")
+    ] = None,
     limit: _Limit = None,
     lower: _Lower = False,
     cache: _Cache = True,
 ) -> None:
-    """Answer analogy questions a : b = c : ? by b - a + c, over the whole vocabulary."""
+    """Answer analogy questions a : b = c : ? over the whole vocabulary, by b - a + c or trained models."""
     words = _load(vectors, limit, lower, cache)
     if Path(questions).is_dir():
         asked = bats_questions(words, questions, seed=seed, case=case).test
     else:
         asked = google_questions(words, None if questions == "google" else questions, case=case)
+    models = {name: named_model(name, words.dim) for name in model or ["wv"]}
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("answering", total=1.0)
-        result = run(words, asked, on_progress=lambda part: progress.update(task, completed=part))
+        result = run(words, asked, models, on_progress=lambda part: progress.update(task, completed=part))
     console.print(str(words.report), highlight=False, markup=False, soft_wrap=True)
     _print_table(result)
     for path, write in ((json, result.write_json), (csv, result.write_csv)):
@@ -90,23 +96,34 @@ def _print_table(result: Evaluation) -> None:
 def ask(
     words: Annotated[list[str], typer.Argument(help="b a c, for a : b = c : ?; or one word, for its neighbours.")],
     vectors: _Vectors = None,
+    model: Annotated[str, typer.Option(help="wv (b - a + c), agn (the trained one), or a file of a model.")] = "wv",
     topn: Annotated[int, typer.Option(min=1, help="How many words to show.")] = 10,
     limit: _Limit = None,
     lower: _Lower = False,
     cache: _Cache = True,
 ) -> None:
     """Show the nearest words: 'ask king man woman' is king - man + woman, 'ask king' the neighbours of king."""
+    if model != "wv" and len(words) != 3:
+        raise typer.BadParameter("expected three words to go with it", param_hint="--model")
     if len(words) not in (1, 3):
         raise typer.BadParameter(f"expected one word or three, got {len(words)}", param_hint="WORDS")
     known = _load(vectors, limit, lower, cache)
     if known.is_lower_case:
         words = [word.lower() for word in words]
+    if model == "wv":
+        found = known.most_similar([words[0], *words[2:]], words[1:2], topn=topn)
+    else:
+        b, a, c = known.units(torch.tensor([known.index(word) for word in words]))
+        with torch.no_grad():
+            given = named_model(model, known.dim)(a, b, c)
+        near = known.most_similar([given], topn=topn + 3)
+        found = [(word, cosine) for word, cosine in near if word not in words][:topn]
     table = Table(
         title=" ".join(words[:1] if len(words) == 1 else [words[0], "−", words[1], "+", words[2]]), box=box.SIMPLE
     )
     table.add_column("word")
     table.add_column("cosine", justify="right")
-    for word, cosine in known.most_similar([words[0], *words[2:]], words[1:2], topn=topn):
+    for word, cosine in found:
         table.add_row(word, f"{cosine:.4f}")
     console.print(table, highlight=False, markup=False)
 

@@ -2,10 +2,20 @@ r"""What answers :math:`a : b = c : ?`: networks over :func:`~abelnet.words.eval
 
 from __future__ import annotations
 
-__all__ = ["AnchoredLoss", "CosineLoss", "GroupAnalogy", "OffsetMLP", "load_model", "save_model"]
+__all__ = [
+    "AnchoredLoss",
+    "CosineLoss",
+    "GroupAnalogy",
+    "OffsetMLP",
+    "default_model",
+    "load_model",
+    "named_model",
+    "save_model",
+]
 
 import json
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 
 import torch
@@ -20,8 +30,10 @@ from abelnet.errors import AbelnetError, check_count
 from abelnet.files import replacing
 from abelnet.operation import AbelianGroup
 from abelnet.training import Data
-from abelnet.words.evaluation import offset
+from abelnet.words.evaluation import Model, offset
 from abelnet.words.vectors import WordVectors
+
+EMBEDDED = "agn.glove.6B.100d.safetensors"
 
 
 class OffsetMLP(nn.Module):
@@ -119,6 +131,29 @@ def load_model(path: str | Path) -> OffsetMLP | GroupAnalogy:
     except (SafetensorError, LookupError, TypeError, ValueError, RuntimeError):
         raise AbelnetError(f"{path}: expected a model of analogies that abelnet has written") from None
     return model.eval()
+
+
+def default_model() -> GroupAnalogy:
+    """The model WV+AGN that comes with the package, for 100-d GloVe vectors such as the embedded ones.
+
+    Example:
+        >>> default_model().arguments["dim"]
+        100
+    """
+    with resources.as_file(resources.files("abelnet.words") / "data" / EMBEDDED) as path:
+        model = load_model(path)
+    assert isinstance(model, GroupAnalogy)
+    return model
+
+
+def named_model(name: str, dim: int) -> Model:
+    """The model that a command names: ``"wv"``, ``"agn"`` for the embedded one, or a file; for so many dimensions."""
+    if name == "wv":
+        return offset
+    model = default_model() if name == "agn" else load_model(name)
+    if model.arguments["dim"] != dim:
+        raise AbelnetError(f"model: expected one for vectors of {dim} dimensions, got {model.arguments['dim']}: {name}")
+    return model
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abelnet import AbelnetError
-from abelnet.words import WordVectors, bats_questions, google_questions
+from abelnet.words import WordVectors, bats_questions, google_pairs, google_questions
 from abelnet.words.questions import read_bats, read_google
 
 SHARED = next((p / "shared" for p in Path(__file__).parents if (p / "shared" / "paper").is_dir()), Path("none"))
@@ -195,3 +195,19 @@ def test_bad_bats(tmp_path: Path) -> None:
         path.write_text("c\td\n" + text)
         with pytest.raises(AbelnetError, match="line 2: expected a word, a tab and its answers"):
             read_bats(tmp_path)
+
+
+def test_no_pair_of_google_is_in_two_parts() -> None:
+    splits = google_pairs(WordVectors.default(), seed=3)
+    pairs = [
+        {
+            tuple(pair)
+            for pair in torch.cat((part.words[:, :2], torch.stack((part.words[:, 2], part.targets), 1))).tolist()
+        }
+        for part in (splits.train, splits.validation, splits.test)
+    ]
+    assert not pairs[0] & pairs[1]
+    assert not pairs[0] & pairs[2]
+    assert not pairs[1] & pairs[2]
+    assert splits.test.title == "Google pairs test"
+    assert sum(map(len, pairs)) == sum(section.total for section in splits.train.sections) == 550

@@ -1,0 +1,113 @@
+"""Models of analogies: their laws, their losses, and their files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from typer.testing import CliRunner
+
+from abelnet import AbelnetError, cli
+from abelnet.words import (
+    AnchoredLoss,
+    CosineLoss,
+    GroupAnalogy,
+    OffsetMLP,
+    WordVectors,
+    load_model,
+    offset,
+    save_model,
+)
+from abelnet.words.models import default_model, named_model
+
+
+@pytest.fixture(scope="module")
+def vectors() -> WordVectors:
+    table = torch.randn(60, 12, generator=torch.Generator().manual_seed(0))
+    return WordVectors([f"word{i}" for i in range(60)], table)
+
+
+def batch(count: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    rows = torch.randint(60, (count, 4), generator=torch.Generator().manual_seed(seed))
+    return rows[:, :3], rows[:, 3]
+
+
+@given(seed=st.integers(0, 2**40), layers=st.integers(1, 4), gain=st.sampled_from([0.0, 0.1, 1.0]))
+@settings(max_examples=25, deadline=None)
+def test_laws_of_an_analogy(seed: int, layers: int, gain: float) -> None:
+    model = GroupAnalogy(6, layers, 8, gain=gain, seed=seed).double()
+    a, b, c, e = F.normalize(torch.randn(4, 5, 6, dtype=torch.float64), dim=-1)
+    d = model(a, b, c)
+    assert torch.allclose(model(a, c, b), d, rtol=1e-9, atol=1e-9)
+    assert torch.allclose(model(a, a, c), c, rtol=1e-9, atol=1e-9)
+    assert torch.allclose(model(b, a, d), c, rtol=1e-7, atol=1e-7)  # the way back
+    assert torch.allclose(model(c, d, e), model(a, b, e), rtol=1e-7, atol=1e-7)  # b is to a what d is to c
+    if gain == 0:
+        assert torch.allclose(d, offset(a, b, c), rtol=1e-12, atol=1e-12)
+
+
+def test_mlp_is_one_of_the_offset() -> None:
+    model = OffsetMLP(5, layers=3, hidden=7, seed=0)
+    a, b, c = torch.randn(3, 4, 5)
+    assert model.mlp.widths == [5, 7, 7, 5]
+    assert torch.equal(model(a, b, c), model(torch.zeros_like(a), b - a + c, torch.zeros_like(a)))
+
+
+def test_cosine_loss_is_that_of_the_paper(vectors: WordVectors) -> None:
+    words, answers = batch(7)
+    model = OffsetMLP(12, layers=2, hidden=5, seed=0)
+    a, b, c = vectors.units(words).unbind(1)
+    expected = [
+        -torch.dot(x, y) / (x.norm() * y.norm()) for x, y in zip(model(a, b, c), vectors.units(answers), strict=True)
+    ]
+    assert torch.allclose(CosineLoss(vectors)(model, (words, answers)), torch.stack(expected).mean())
+
+
+def test_anchored_loss(vectors: WordVectors) -> None:
+    model = GroupAnalogy(12, 2, 8, gain=0.0, seed=0)
+    whole = AnchoredLoss(vectors, candidates=16, triples=8)
+    free = AnchoredLoss(vectors, candidates=16, triples=8, anchor=0.0)
+    assert torch.equal(whole(model, batch(5)), whole(model, batch(5)))
+    assert not torch.equal(whole(model, batch(5)), whole(model, batch(5, seed=1)))
+    assert torch.allclose(whole(model, batch(5)), free(model, batch(5)), atol=1e-4)  # at the start the anchor is still
+    other = GroupAnalogy(12, 2, 8, seed=0)
+    assert whole(other, batch(5)) > free(other, batch(5)) + 0.1
+    whole(model, batch(5)).backward()  # type: ignore[no-untyped-call]
+    last = [p.grad for name, p in model.named_parameters() if name.endswith("weight3")]
+    assert all(gradient is not None and bool(gradient.any()) for gradient in last)
+
+
+@pytest.mark.parametrize("model", [GroupAnalogy(12, 2, 9, seed=0), OffsetMLP(12, 3, 5, seed=0)], ids=["agn", "mlp"])
+def test_files(model: GroupAnalogy | OffsetMLP, tmp_path: Path) -> None:
+    a, b, c = F.normalize(torch.randn(3, 4, 12), dim=-1)
+    save_model(model, tmp_path / "whole.safetensors")
+    save_model(model, tmp_path / "half.safetensors", half=True)
+    whole, half = load_model(tmp_path / "whole.safetensors"), load_model(tmp_path / "half.safetensors")
+    assert torch.equal(whole(a, b, c), model(a, b, c))
+    assert torch.allclose(half(a, b, c), model(a, b, c), atol=1e-2)
+    assert not whole.training
+    assert (tmp_path / "half.safetensors").stat().st_size < 0.8 * (tmp_path / "whole.safetensors").stat().st_size
+    with pytest.raises(AbelnetError, match="model: expected one for vectors of 100 dimensions, got 12"):
+        named_model(str(tmp_path / "whole.safetensors"), 100)
+
+
+def test_bad_files(tmp_path: Path) -> None:
+    with pytest.raises(AbelnetError, match="expected a model of analogies, got: No such file"):
+        load_model(tmp_path / "none.safetensors")
+    for content in (b"", b"\x10\0\0\0\0\0\0\0{}", b"nonsense" * 10):
+        (tmp_path / "bad.safetensors").write_bytes(content)
+        with pytest.raises(AbelnetError, match="expected a model of analogies"):
+            load_model(tmp_path / "bad.safetensors")
+
+
+def test_embedded_model_answers() -> None:
+    assert isinstance(default_model(), nn.Module)
+    result = CliRunner().invoke(cli.app, ["words", "ask", "king", "man", "woman", "--model", "agn", "--topn", "3"])
+    assert result.exit_code == 0, result.output
+    assert "queen" in result.output
+    assert CliRunner().invoke(cli.app, ["words", "ask", "king", "--model", "agn"]).exit_code == 2
