@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from abelnet import AbelnetError, LawRegressor, NoLawError
+from abelnet.candidates import train_abelian_net
 from abelnet.dictionary import Entry, fit_dictionary
 from abelnet.examples import Examples
 from abelnet.experiments.synthetic import OPERATIONS, MultisetData, make_dataset
-from abelnet.learning import train_abelian_net
 from abelnet.spectral import SpectralFit
 
 Fold = Callable[[np.ndarray[Any, Any]], Any]
