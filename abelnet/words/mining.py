@@ -58,8 +58,7 @@ def parallelograms(
     generator = torch.Generator().manual_seed(seed)
 
     def neighbour_of(rows: Tensor) -> Tensor:
-        found: Tensor = near[rows, torch.randint(neighbours, rows.shape, generator=generator)]
-        return found
+        return near[rows, torch.randint(neighbours, rows.shape, generator=generator)]
 
     a = torch.randint(count, (draws,), generator=generator)
     b, c = neighbour_of(a), neighbour_of(a)
@@ -67,7 +66,6 @@ def parallelograms(
     given = torch.stack((a, b, c), 1)[(a != b) & (a != c) & (b != c)]
     queries = offset(*units[given].unbind(1))
     d = nearest(units, queries, 4, on_progress=on_progress).excluding(given).indices
-    rows = torch.cat((given, d), 1).unique(dim=0)
+    rows: Tensor = torch.unique(torch.cat((given, d), 1), dim=0)
     a, b, c, d = units[rows].unbind(1)
-    alike: Tensor = F.cosine_similarity(b - a, d - c) >= likeness
-    return rows[alike]
+    return rows[F.cosine_similarity(b - a, d - c) >= likeness]
