@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["app"]
+__all__ = ["app", "run_with_progress"]
 
 import json
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -22,6 +22,19 @@ app = typer.Typer(help="The paper's analogy experiment.", no_args_is_help=True, 
 console = Console()
 
 _Out = Annotated[Path, typer.Option(help="Folder for results and models; a stopped run goes on from there.")]
+
+
+def run_with_progress(experiment: AnalogyExperiment, folder: Path, jobs: int) -> dict[str, Any]:
+    """Runs an experiment, tells which units are done, and shows a progress bar on a terminal."""
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("training", total=1.0)
+        return run_analogies(
+            experiment,
+            folder,
+            jobs=jobs,
+            on_unit=lambda text: console.print(f"done: {text}", highlight=False),
+            on_progress=lambda part: bar.update(task, completed=part),
+        )
 
 
 @app.command()
@@ -57,15 +70,7 @@ def run(
         trials=trials,
         limit=limit,
     )
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("training", total=1.0)
-        run_analogies(
-            experiment,
-            out,
-            jobs=jobs,
-            on_unit=lambda text: console.print(f"done: {text}", highlight=False),
-            on_progress=lambda part: bar.update(task, completed=part),
-        )
+    run_with_progress(experiment, out, jobs)
     table(out)
 
 

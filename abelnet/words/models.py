@@ -31,6 +31,8 @@ from abelnet.files import replacing
 from abelnet.operation import AbelianGroup
 from abelnet.training import Data
 from abelnet.words.evaluation import Model, offset
+from abelnet.words.questions import Questions
+from abelnet.words.retrieval import nearest
 from abelnet.words.vectors import WordVectors
 
 EMBEDDED = "agn.glove.6B.100d.safetensors"
@@ -179,7 +181,6 @@ class CosineLoss:
         return -F.cosine_similarity(model(a, b, c), self.vectors.units(answers)).mean()
 
 
-@dataclass(frozen=True)
 class AnchoredLoss:
     r"""A loss for a model that stays at :math:`b - a + c` wherever the examples do not say otherwise.
 
@@ -187,39 +188,85 @@ class AnchoredLoss:
         -\log \frac{e^{\cos(f(a, b, c), d) / \tau}}{\sum_{w \in C} e^{\cos(f(a, b, c), w) / \tau}}
         + \lambda \, (1 - \cos(f(a', b', c'), b' - a' + c'))
 
-    The first part is contrastive: the candidates :math:`C` are the answer, :math:`a, b, c`, which plain cosines would
-    often prefer, and words of the vocabulary drawn at random. The second is an anchor: on triples drawn at random the
-    model is pulled to WV, lest it bend the space where no example lives. What is drawn depends on the batch alone, so
-    that a training that is taken up again comes to the same numbers.
+    The first part is contrastive. The candidates :math:`C` are the answer; :math:`a, b, c`, which plain cosines would
+    often prefer; all words of the training questions but accepted answers; and frequent words drawn at random. The
+    second part is an anchor: on triples of frequent words the model is pulled to WV, lest it bend the space where no
+    example lives. Half of the triples are far apart, drawn at random; in the other half :math:`b'` is a neighbour of
+    :math:`a'`, as in real questions, and so is :math:`c'` in half of these. What is drawn depends on the batch alone,
+    so that a training that is taken up again comes to the same numbers.
 
-    Attributes:
+    Arguments:
         vectors: The vocabulary, as in :class:`CosineLoss`.
+        questions: The training questions, from which batches come.
         temperature: The temperature :math:`\tau`.
         candidates: Number of words drawn for each batch.
         anchor: Weight :math:`\lambda`.
         triples: Number of triples drawn for each batch.
+        frequent: Draw among the first so many words.
+        neighbours: How many neighbours a word of the first 30,000 has.
+
+    Example:
+        >>> from abelnet.words.questions import google_pairs
+        >>> vectors = WordVectors.default()
+        >>> questions = google_pairs(vectors).train
+        >>> loss = AnchoredLoss(vectors, questions)
+        >>> loss(GroupAnalogy(100, layers=1, gain=0.0), (questions.words[:8], questions.targets[:8])).shape
+        torch.Size([])
     """
 
-    vectors: WordVectors
-    temperature: float = 0.1
-    candidates: int = 2048
-    anchor: float = 20.0
-    triples: int = 256
+    def __init__(
+        self,
+        vectors: WordVectors,
+        questions: Questions,
+        *,
+        temperature: float = 0.1,
+        candidates: int = 2048,
+        anchor: float = 20.0,
+        triples: int = 256,
+        frequent: int = 50_000,
+        neighbours: int = 20,
+    ) -> None:
+        self.vectors = vectors
+        self.temperature, self.candidates, self.anchor, self.triples = temperature, candidates, anchor, triples
+        self.frequent = min(frequent, len(vectors))
+        self.words: Tensor = torch.unique(torch.cat((questions.words.flatten(), questions.targets)))
+        self.word_units = vectors.units(self.words)
+        # Whatever is accepted in place of an answer, in any of its lists, is no candidate beside it.
+        lists = questions.answers[torch.unique(questions.answer)]
+        accepted = torch.stack([(lists == word).any(1) for word in self.words], 1).float()
+        places = torch.searchsorted(self.words, lists[:, 0].contiguous())
+        self.accepted = torch.zeros(len(self.words), len(self.words)).index_add_(0, places, accepted) > 0
+        units = vectors.units(torch.arange(min(30_000, self.frequent)))
+        self.near = nearest(units, units, min(neighbours + 1, len(units))).indices[:, 1:]
 
     def __call__(self, model: nn.Module, batch: Data) -> Tensor:
         words, answers = batch
         generator = torch.Generator().manual_seed(_fingerprint(words))
-        drawn = torch.randint(len(self.vectors), (self.candidates + 3 * self.triples,), generator=generator)
-        random = self.vectors.units(drawn[: self.candidates])
-        triples = self.vectors.units(drawn[self.candidates :]).view(3, self.triples, -1)
+        triples = self.vectors.units(self._triples(generator))
         asked = self.vectors.units(words).transpose(0, 1)
-        given = model(*torch.cat((asked, triples), 1))
-        given, anchored = torch.split(F.normalize(given, dim=-1), [len(words), self.triples])
-        own = torch.cat((self.vectors.units(answers)[None], asked))  # the answer first, then a, b, c
-        scores = torch.cat(((given * own).sum(-1).t(), given @ random.t()), 1) / self.temperature
-        targets = torch.zeros(len(words), dtype=torch.long)
+        given = F.normalize(model(*torch.cat((asked, triples), 1)), dim=-1)
+        given, anchored = torch.split(given, [len(words), self.triples])
+        drawn = torch.randint(self.frequent, (self.candidates,), generator=generator)
+        own = torch.cat((self.vectors.units(answers)[None], asked))  # the answer, then a, b, c
+        cosines = (
+            (given * own).sum(-1).t(),
+            (given @ self.word_units.t()).masked_fill(self.accepted[torch.searchsorted(self.words, answers)], -1.0),
+            given @ self.vectors.units(drawn).t(),
+        )
+        contrast = F.cross_entropy(torch.cat(cosines, 1) / self.temperature, torch.zeros_like(answers))
         pull = 1 - F.cosine_similarity(anchored, offset(*triples)).mean()
-        return F.cross_entropy(scores, targets) + self.anchor * pull
+        return contrast + self.anchor * pull
+
+    def _triples(self, generator: torch.Generator) -> Tensor:
+        """Rows of a, b and c, with shape :math:`(3, n)`."""
+        rows = torch.randint(self.frequent, (3, self.triples), generator=generator)
+        half, quarter = self.triples // 2, self.triples // 4
+        a = torch.randint(len(self.near), (half,), generator=generator)
+        chosen = torch.randint(self.near.shape[1], (2, half), generator=generator)
+        rows[0, :half] = a
+        rows[1, :half] = self.near[a, chosen[0]]
+        rows[2, :quarter] = self.near[a, chosen[1]][:quarter]
+        return rows
 
 
 def _fingerprint(words: Tensor) -> int:

@@ -116,11 +116,19 @@ class Questions:
 
 @dataclass(frozen=True)
 class Splits:
-    """Questions among the pairs of each part of a split."""
+    """Questions among the pairs of each part of a split.
+
+    Attributes:
+        train: Among three fifths of the pairs.
+        validation: Among one fifth.
+        test: Among one fifth.
+        development: Among all that are not for testing: train and validation together.
+    """
 
     train: Questions
     validation: Questions
     test: Questions
+    development: Questions
 
 
 def read_google(path: str | Path | None = None) -> dict[str, list[tuple[str, str, str, str]]]:
@@ -282,7 +290,7 @@ def google_pairs(vectors: WordVectors, path: str | Path | None = None, *, seed: 
 
 def _splits(title: str, relations: Iterable[Relation], row: Callable[[str], int | None], seed: int) -> Splits:
     seed = check_count("seed", seed, least=0)
-    parts: tuple[list[tuple[Relation, int, _Pairs]], ...] = ([], [], [])
+    parts: tuple[list[tuple[Relation, int, _Pairs]], ...] = ([], [], [], [])
     for relation in relations:
         known: _Pairs = []
         for word, answers in relation.pairs:
@@ -292,14 +300,12 @@ def _splits(title: str, relations: Iterable[Relation], row: Callable[[str], int 
                 known.append((first, rows))
         order = np.random.default_rng([seed, zlib.crc32(relation.name.encode())]).permutation(len(known))
         fifth = -(-len(known) // 5)
-        cuts = (order[2 * fifth :], order[fifth : 2 * fifth], order[:fifth])
+        cuts = (order[2 * fifth :], order[fifth : 2 * fifth], order[:fifth], order[fifth:])
         for part, chosen in zip(parts, cuts, strict=True):
             pairs = [known[i] for i in sorted(chosen)]
             part.append((relation, len(known), pairs))
-    train, validation, test = (
-        _combined(f"{title} {name}", part) for name, part in zip(("train", "validation", "test"), parts, strict=True)
-    )
-    return Splits(train, validation, test)
+    names = ("train", "validation", "test", "development")
+    return Splits(*(_combined(f"{title} {name}", part) for name, part in zip(names, parts, strict=True)))
 
 
 def _combined(title: str, part: Sequence[tuple[Relation, int, _Pairs]]) -> Questions:

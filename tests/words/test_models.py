@@ -24,6 +24,7 @@ from abelnet.words import (
     save_model,
 )
 from abelnet.words.models import default_model, named_model
+from abelnet.words.questions import Questions, Section
 
 
 @pytest.fixture(scope="module")
@@ -68,18 +69,58 @@ def test_cosine_loss_is_that_of_the_paper(vectors: WordVectors) -> None:
     assert torch.allclose(CosineLoss(vectors)(model, (words, answers)), torch.stack(expected).mean())
 
 
+def asked(count: int, seed: int = 0) -> Questions:
+    """Questions with two accepted answers each, the words of all of them different."""
+    rows = torch.randperm(60, generator=torch.Generator().manual_seed(seed))[: 5 * count].reshape(count, 5)
+    sections = (Section("one", "all", count, count, count),)
+    section = torch.zeros(count, dtype=torch.long)
+    return Questions("some", sections, section, rows[:, :3], rows[:, 3:], torch.arange(count))
+
+
 def test_anchored_loss(vectors: WordVectors) -> None:
+    questions = asked(6)
+    batch = questions.words, questions.targets
     model = GroupAnalogy(12, 2, 8, gain=0.0, seed=0)
-    whole = AnchoredLoss(vectors, candidates=16, triples=8)
-    free = AnchoredLoss(vectors, candidates=16, triples=8, anchor=0.0)
-    assert torch.equal(whole(model, batch(5)), whole(model, batch(5)))
-    assert not torch.equal(whole(model, batch(5)), whole(model, batch(5, seed=1)))
-    assert torch.allclose(whole(model, batch(5)), free(model, batch(5)), atol=1e-4)  # at the start the anchor is still
+    whole, free = (
+        AnchoredLoss(vectors, questions, candidates=16, triples=8, neighbours=5, anchor=weight)
+        for weight in (20.0, 0.0)
+    )
+    assert torch.equal(whole(model, batch), whole(model, batch))
+    part = questions.words[:3], questions.targets[:3]
+    assert not torch.equal(whole(model, batch), whole(model, part))
+    assert torch.allclose(whole(model, batch), free(model, batch), atol=1e-4)  # at the start the anchor is still
     other = GroupAnalogy(12, 2, 8, seed=0)
-    assert whole(other, batch(5)) > free(other, batch(5)) + 0.1
-    whole(model, batch(5)).backward()  # type: ignore[no-untyped-call]
+    assert whole(other, batch) > free(other, batch) + 1e-3
+    whole(model, batch).backward()  # type: ignore[no-untyped-call]
     last = [p.grad for name, p in model.named_parameters() if name.endswith("weight3")]
     assert all(gradient is not None and bool(gradient.any()) for gradient in last)
+
+
+def test_candidates_of_the_anchored_loss(vectors: WordVectors) -> None:
+    questions = asked(6)
+    loss = AnchoredLoss(vectors, questions, candidates=0, triples=8, neighbours=5, anchor=0.0, temperature=0.5)
+    a, b, c = vectors.units(questions.words).unbind(1)
+    expected = []
+    for i, query in enumerate(F.normalize(b - a + c, dim=-1)):
+        cosines = [query @ vectors.units(questions.targets[i]), query @ a[i], query @ b[i], query @ c[i]]
+        taught = torch.unique(torch.cat((questions.words.flatten(), questions.targets)))
+        accepted = questions.answers[i].tolist()
+        cosines += [
+            torch.tensor(-1.0) if word in accepted else query @ vectors.units(torch.tensor(word))
+            for word in taught.tolist()
+        ]
+        expected.append(-(torch.stack(cosines) / 0.5).log_softmax(0)[0])
+    found = loss(GroupAnalogy(12, 1, 8, gain=0.0, seed=0), (questions.words, questions.targets))
+    assert torch.allclose(found, torch.stack(expected).mean(), atol=1e-5)
+
+
+def test_half_of_the_triples_are_of_neighbours(vectors: WordVectors) -> None:
+    loss = AnchoredLoss(vectors, asked(6), triples=40, neighbours=5)
+    a, b, c = loss._triples(torch.Generator().manual_seed(0))
+    near = lambda x, y: (loss.near[x] == y[:, None]).any(1)
+    assert bool(near(a, b)[:20].all())
+    assert bool(near(a, c)[:10].all())
+    assert not bool(near(a, b)[20:].all())
 
 
 @pytest.mark.parametrize("model", [GroupAnalogy(12, 2, 9, seed=0), OffsetMLP(12, 3, 5, seed=0)], ids=["agn", "mlp"])
