@@ -190,10 +190,9 @@ class AnchoredLoss:
 
     The first part is contrastive. The candidates :math:`C` are the answer; :math:`a, b, c`, which plain cosines would
     often prefer; all words of the training questions but accepted answers; and frequent words drawn at random. The
-    second part is an anchor: on triples of frequent words the model is pulled to WV, lest it bend the space where no
-    example lives. Half of the triples are far apart, drawn at random; in the other half :math:`b'` is a neighbour of
-    :math:`a'`, as in real questions, and so is :math:`c'` in half of these. What is drawn depends on the batch alone,
-    so that a training that is taken up again comes to the same numbers.
+    second part is an anchor: on triples that look like questions the model is pulled to WV, lest it bend the space
+    where no example lives. In these :math:`b'` is a neighbour of :math:`a'`, and :math:`c'` is one too, or any word.
+    What is drawn depends on the batch alone, so that a training that is taken up again comes to the same numbers.
 
     Arguments:
         vectors: The vocabulary, as in :class:`CosineLoss`.
@@ -202,8 +201,8 @@ class AnchoredLoss:
         candidates: Number of words drawn for each batch.
         anchor: Weight :math:`\lambda`.
         triples: Number of triples drawn for each batch.
-        frequent: Draw among the first so many words.
-        neighbours: How many neighbours a word of the first 30,000 has.
+        frequent: Draw candidates among the first so many words; triples are of the first 30,000.
+        neighbours: How many neighbours of a word there are to choose from.
 
     Example:
         >>> from abelnet.words.questions import google_pairs
@@ -221,8 +220,8 @@ class AnchoredLoss:
         *,
         temperature: float = 0.1,
         candidates: int = 2048,
-        anchor: float = 20.0,
-        triples: int = 256,
+        anchor: float = 60.0,
+        triples: int = 512,
         frequent: int = 50_000,
         neighbours: int = 20,
     ) -> None:
@@ -259,14 +258,10 @@ class AnchoredLoss:
 
     def _triples(self, generator: torch.Generator) -> Tensor:
         """Rows of a, b and c, with shape :math:`(3, n)`."""
-        rows = torch.randint(self.frequent, (3, self.triples), generator=generator)
-        half, quarter = self.triples // 2, self.triples // 4
-        a = torch.randint(len(self.near), (half,), generator=generator)
-        chosen = torch.randint(self.near.shape[1], (2, half), generator=generator)
-        rows[0, :half] = a
-        rows[1, :half] = self.near[a, chosen[0]]
-        rows[2, :quarter] = self.near[a, chosen[1]][:quarter]
-        return rows
+        a, c = torch.randint(len(self.near), (2, self.triples), generator=generator)
+        b_near, c_near = self.near[a, torch.randint(self.near.shape[1], (2, self.triples), generator=generator)]
+        half = self.triples // 2
+        return torch.stack((a, b_near, torch.cat((c_near[:half], c[half:]))))
 
 
 def _fingerprint(words: Tensor) -> int:
