@@ -9,10 +9,10 @@ import abelnet
 from abelnet import cli
 
 
-def test_reproduce_prints_one_row_for_each_operation() -> None:
-    result = CliRunner().invoke(cli.app, ["reproduce"])
+def test_reproduce_prints_both_experiments() -> None:
+    result = CliRunner().invoke(cli.app, ["reproduce", "--epochs", "1"])
     assert result.exit_code == 0
-    for text in ("x + y + 1", "cbrt(x³ + y³)", "x + y + 0.5·x·y", "10–12", "assoc."):
+    for text in ("x + y + 1", "cbrt(x³ + y³)", "x + y + 0.5·x·y", "10–12", "assoc.", "Google pairs test", "Syntactic"):
         assert text in result.output
     assert "…" not in result.output
 
