@@ -1,8 +1,11 @@
-"""Every bijection and every law, in one table that all tests share."""
+"""Every bijection and every law, in one table that all tests share; and what tests of experiments compare."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -78,3 +81,12 @@ def relative_error(got: torch.Tensor, expected: torch.Tensor) -> float:
     """Largest error over the largest entry of its row, or over 1 where that is less."""
     scale = expected.abs().amax(-1, keepdim=True).clamp(min=1)
     return ((got - expected).abs() / scale).max().item()
+
+
+def without_times(path: Path) -> dict[str, Any]:
+    """The results of an experiment, but for the times it took."""
+    content: dict[str, Any] = json.loads(path.read_text())
+    for part in (content, *content["rows"]):
+        for key in [key for key in part if key.startswith("seconds")]:
+            del part[key]
+    return content

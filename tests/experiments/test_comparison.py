@@ -10,9 +10,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
+from cases import without_times
 from typer.testing import CliRunner
 
 from abelnet import AbelnetError, cli
@@ -34,14 +34,6 @@ OPTIONS = [
     "2",
     "--prune",
 ]
-
-
-def without_times(path: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(path.read_text())
-    for part in (content, *content["rows"]):
-        for key in [key for key in part if key.startswith("seconds")]:
-            del part[key]
-    return content
 
 
 def test_killed_at_random_moments_it_comes_to_the_same_results(tmp_path: Path) -> None:
