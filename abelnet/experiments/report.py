@@ -126,7 +126,7 @@ def print_table(table: Table, console: Console) -> None:
         shown.add_column(text, no_wrap=True)
     for row in table.rows:
         shown.add_row(*(Text(text, style="bold" if best else "") for text, best in row))
-    console.print(shown, highlight=False, width=None if console.is_terminal else 200)
+    (console if console.is_terminal else Console(width=240)).print(shown, highlight=False)
 
 
 def html_page(title: str, note: str, tables: Sequence[Table], figures: Mapping[str, Figure] | None = None) -> str:

@@ -142,6 +142,10 @@ def test_tables_stand_beside_the_papers(tmp_path: Path) -> None:
     assert tables[1].rows[0][0][0] == "I01 noun - plural_reg"
     assert tables[1].rows[0][-1] == ("7.8", True)  # 7 of 90, found by the code of the relation
     assert tables[6].rows[0][6] == ("73.6", True)  # on Google without a, b, c the paper's WV stays ahead
+    (tmp_path / "results.json").write_text(json.dumps(fake_results()))
+    printed = CliRunner().invoke(cli.app, ["analogies", "table", "--out", str(tmp_path)]).output
+    assert "anchored" in printed
+    assert "…" not in printed  # nothing is cut where there is no terminal
     paths = write_analogies(fake_results(), tmp_path)
     assert "Google News" in paths[0].read_text()
     assert "class=best" in paths[1].read_text()
