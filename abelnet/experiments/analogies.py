@@ -10,7 +10,6 @@ from __future__ import annotations
 
 __all__ = ["MODELS", "AnalogyExperiment", "AnalogyModel", "load_vectors", "run_analogies"]
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -21,7 +20,7 @@ from typing import Any, Literal
 from torch import Tensor
 
 from abelnet.errors import AbelnetError
-from abelnet.experiments.running import Tell, claim_folder, run_units, versions
+from abelnet.experiments.running import Tell, claim_folder, run_units, write_results
 from abelnet.files import write_json
 from abelnet.training import Data, Loss, Settings, Validate, train
 from abelnet.tuning import Candidate, Integer, Real, Search, Space
@@ -179,16 +178,8 @@ def run_analogies(
         on_unit=lambda unit: tell(f"{MODELS[unit[0]].title}, seed {experiment.seed + unit[1]}"),
         on_progress=on_progress,
     )
-    rows = [json.loads(_part(folder, *unit).read_text()) for unit in units]
-    results = {
-        "experiment": asdict(experiment),
-        "versions": versions(),
-        "rows": rows,
-        "seconds": time.perf_counter() - start,
-        "seconds_in_units": sum(row["seconds"] for row in rows),
-    }
-    write_json(folder / "results.json", results)
-    return json.loads((folder / "results.json").read_text())  # type: ignore[no-any-return]
+    parts = [_part(folder, *unit) for unit in units]
+    return write_results(folder, asdict(experiment), parts, time.perf_counter() - start)
 
 
 def _run_unit(experiment: AnalogyExperiment, folder: Path, unit: tuple[str, int], tell: Tell) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 __all__ = ["MODELS", "Experiment", "ModelKind", "run"]
 
-import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -25,7 +24,7 @@ from torch import Tensor, nn
 from abelnet.baselines import DeepSets
 from abelnet.bijections import Monotonic
 from abelnet.errors import AbelnetError
-from abelnet.experiments.running import Tell, claim_folder, run_units, versions
+from abelnet.experiments.running import Tell, claim_folder, run_units, write_results
 from abelnet.experiments.synthetic import OPERATIONS, MultisetData, draw, make_dataset
 from abelnet.files import write_json
 from abelnet.operation import AbelianGroup, AbelianSemigroup
@@ -157,16 +156,8 @@ def run(
         on_unit=None if on_unit is None else lambda unit: on_unit(*unit),
         on_progress=on_progress,
     )
-    rows = [json.loads(_part(folder, *unit).read_text()) for unit in units]
-    results = {
-        "experiment": asdict(experiment),
-        "versions": versions(),
-        "rows": rows,
-        "seconds": time.perf_counter() - start,
-        "seconds_in_units": sum(row["seconds"] for row in rows),
-    }
-    write_json(folder / "results.json", results)
-    return json.loads((folder / "results.json").read_text())  # type: ignore[no-any-return]
+    parts = [_part(folder, *unit) for unit in units]
+    return write_results(folder, asdict(experiment), parts, time.perf_counter() - start)
 
 
 def _run_unit(experiment: Experiment, folder: Path, unit: tuple[str, str], tell: Tell) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Tell", "claim_folder", "run_units", "versions"]
+__all__ = ["Tell", "claim_folder", "run_units", "write_results"]
 
 import json
 import multiprocessing
@@ -34,9 +34,22 @@ def claim_folder(folder: Path, settings: dict[str, Any]) -> None:
     write_json(path, settings)
 
 
-def versions() -> dict[str, str]:
-    """What results were found with."""
-    return {"abelnet": abelnet.__version__, "torch": torch.__version__, "python": platform.python_version()}
+def write_results(folder: Path, settings: dict[str, Any], parts: Sequence[Path], seconds: float) -> dict[str, Any]:
+    """Joins the parts that units have written into ``results.json``, with settings, versions and times.
+
+    Returns:
+        The content of the file.
+    """
+    rows = [json.loads(part.read_text()) for part in parts]
+    results = {
+        "experiment": settings,
+        "versions": {"abelnet": abelnet.__version__, "torch": torch.__version__, "python": platform.python_version()},
+        "rows": rows,
+        "seconds": seconds,
+        "seconds_in_units": sum(row["seconds"] for row in rows),
+    }
+    write_json(folder / "results.json", results)
+    return json.loads((folder / "results.json").read_text())  # type: ignore[no-any-return]
 
 
 def run_units(
