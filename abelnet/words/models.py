@@ -17,6 +17,7 @@ import json
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -181,35 +182,49 @@ class CosineLoss:
         return -F.cosine_similarity(model(a, b, c), self.vectors.units(answers)).mean()
 
 
+class _Examples(NamedTuple):
+    """What a batch of an :class:`AnchoredLoss` is trained on."""
+
+    questions: Tensor  # the vectors of a, b and c, (3, n, d)
+    answers: Tensor  # lists of answers, (n, m, d)
+    accepted: Tensor  # which of these there are, (n, m)
+    allowed: Tensor  # which words of the training questions are answers too, and no candidates
+
+
 class AnchoredLoss:
     r"""A loss for a model that stays at :math:`b - a + c` wherever the examples do not say otherwise.
 
     .. math::
-        -\log \frac{e^{\cos(f(a, b, c), d) / \tau}}{\sum_{w \in C} e^{\cos(f(a, b, c), w) / \tau}}
+        -\log \frac{\sum_{w \in D} e^{\cos(f(a, b, c), w) / \tau}}{\sum_{w \in C \cup D} e^{\cos(f(a, b, c), w) / \tau}}
         + \lambda \, (1 - \cos(f(a', b', c'), b' - a' + c'))
 
-    The first part is contrastive. The candidates :math:`C` are the answer; :math:`a, b, c`, which plain cosines would
-    often prefer; all words of the training questions but accepted answers; and frequent words drawn at random. The
-    second part is an anchor: on triples that look like questions the model is pulled to WV, lest it bend the space
+    The first part is contrastive: some word of :math:`D`, the accepted answers, is to be nearer than the candidates
+    :math:`C`. These are :math:`a, b, c`, which plain cosines would often prefer; all words of the training questions
+    but accepted answers; and frequent words drawn at random. There are few examples, so some are made of others: two
+    questions of a relation are mixed, :math:`a` with :math:`a`, the answer with the answer; and some are asked
+    backwards, :math:`b : a = d : c`, as in a group they may be.
+
+    The second part is an anchor: on triples that look like questions the model is pulled to WV, lest it bend the space
     where no example lives. In these :math:`b'` is a neighbour of :math:`a'`, and :math:`c'` is one too, or any word.
     What is drawn depends on the batch alone, so that a training that is taken up again comes to the same numbers.
 
     Arguments:
-        vectors: The vocabulary, as in :class:`CosineLoss`.
-        questions: The training questions, from which batches come.
+        vectors: The vocabulary.
+        questions: The training questions. Batches hold their numbers, with shape :math:`(n)`.
         temperature: The temperature :math:`\tau`.
         candidates: Number of words drawn for each batch.
         anchor: Weight :math:`\lambda`.
         triples: Number of triples drawn for each batch.
+        mixed: Share of the questions that are mixed with another.
+        backwards: Share of the questions that are asked backwards.
         frequent: Draw candidates among the first so many words; triples are of the first 30,000.
         neighbours: How many neighbours of a word there are to choose from.
 
     Example:
         >>> from abelnet.words.questions import google_pairs
         >>> vectors = WordVectors.default()
-        >>> questions = google_pairs(vectors).train
-        >>> loss = AnchoredLoss(vectors, questions)
-        >>> loss(GroupAnalogy(100, layers=1, gain=0.0), (questions.words[:8], questions.targets[:8])).shape
+        >>> loss = AnchoredLoss(vectors, google_pairs(vectors).train)
+        >>> loss(GroupAnalogy(100, layers=1, gain=0.0), (torch.arange(8),)).shape
         torch.Size([])
     """
 
@@ -220,41 +235,72 @@ class AnchoredLoss:
         *,
         temperature: float = 0.1,
         candidates: int = 2048,
-        anchor: float = 60.0,
+        anchor: float = 40.0,
         triples: int = 512,
+        mixed: float = 0.5,
+        backwards: float = 0.2,
         frequent: int = 50_000,
         neighbours: int = 20,
     ) -> None:
-        self.vectors = vectors
+        self.vectors, self.questions = vectors, questions
         self.temperature, self.candidates, self.anchor, self.triples = temperature, candidates, anchor, triples
+        self.mixed, self.backwards = mixed, backwards
         self.frequent = min(frequent, len(vectors))
-        self.words: Tensor = torch.unique(torch.cat((questions.words.flatten(), questions.targets)))
+        # Each question and its answer, with shape (2, questions, 4): forwards, then backwards.
+        a, b, c, d = *questions.words.unbind(1), questions.targets
+        self.rows = torch.stack((torch.stack((a, b, c, d), 1), torch.stack((b, a, d, c), 1)))
+        self.words: Tensor
+        self.words, places = torch.unique(self.rows, return_inverse=True)
         self.word_units = vectors.units(self.words)
-        # Whatever is accepted in place of an answer, in any of its lists, is no candidate beside it.
-        lists = questions.answers[torch.unique(questions.answer)]
-        accepted = torch.stack([(lists == word).any(1) for word in self.words], 1).float()
-        places = torch.searchsorted(self.words, lists[:, 0].contiguous())
-        self.accepted = torch.zeros(len(self.words), len(self.words)).index_add_(0, places, accepted) > 0
+        # What is accepted is no candidate: forwards by the list of the question, backwards whatever has its d.
+        self.accepted = torch.stack([(questions.answers == word).any(1) for word in self.words], 1)
+        self.sources = torch.zeros(len(self.words), len(self.words), dtype=torch.bool)
+        self.targets = places[0, :, 3]
+        self.sources[self.targets, places[0, :, 2]] = True
+        self.order = questions.section.argsort(stable=True)
+        self.counts = torch.bincount(questions.section, minlength=len(questions.sections))
         units = vectors.units(torch.arange(min(30_000, self.frequent)))
         self.near = nearest(units, units, min(neighbours + 1, len(units))).indices[:, 1:]
 
     def __call__(self, model: nn.Module, batch: Data) -> Tensor:
-        words, answers = batch
-        generator = torch.Generator().manual_seed(_fingerprint(words))
+        (numbers,) = batch
+        generator = torch.Generator().manual_seed(_fingerprint(numbers))
+        examples = self._examples(numbers, generator)
         triples = self.vectors.units(self._triples(generator))
-        asked = self.vectors.units(words).transpose(0, 1)
-        given = F.normalize(model(*torch.cat((asked, triples), 1)), dim=-1)
-        given, anchored = torch.split(given, [len(words), self.triples])
+        given = F.normalize(model(*torch.cat((examples.questions, triples), 1)), dim=-1)
+        given, anchored = torch.split(given, [len(numbers), self.triples])
         drawn = torch.randint(self.frequent, (self.candidates,), generator=generator)
-        own = torch.cat((self.vectors.units(answers)[None], asked))  # the answer, then a, b, c
-        cosines = (
-            (given * own).sum(-1).t(),
-            (given @ self.word_units.t()).masked_fill(self.accepted[torch.searchsorted(self.words, answers)], -1.0),
+        right = torch.einsum("nd,nmd->nm", given, examples.answers).masked_fill(~examples.accepted, -torch.inf)
+        wrong = (
+            (given * examples.questions).sum(-1).t(),
+            (given @ self.word_units.t()).masked_fill(examples.allowed, -1.0),
             given @ self.vectors.units(drawn).t(),
         )
-        contrast = F.cross_entropy(torch.cat(cosines, 1) / self.temperature, torch.zeros_like(answers))
+        ahead = torch.logsumexp(right / self.temperature, 1) - torch.logsumexp(
+            torch.cat(wrong, 1) / self.temperature, 1
+        )
         pull = 1 - F.cosine_similarity(anchored, offset(*triples)).mean()
-        return contrast + self.anchor * pull
+        return F.softplus(-ahead).mean() + self.anchor * pull
+
+    def _examples(self, numbers: Tensor, generator: torch.Generator) -> _Examples:
+        """Questions by their numbers, some of them mixed, some backwards."""
+        count = len(numbers)
+        backwards = torch.rand(count, generator=generator) < self.backwards
+        section = self.questions.section[numbers]
+        places = torch.rand(count, generator=generator) * self.counts[section]
+        others = self.order[(self.counts.cumsum(0) - self.counts)[section] + places.long()]
+        share = 1 - torch.rand(count, generator=generator) / 2
+        share[torch.rand(count, generator=generator) >= self.mixed] = 1.0
+        own, other = (self.vectors.units(self.rows[backwards.long(), rows]) for rows in (numbers, others))
+        mixed = F.normalize(torch.lerp(other, own, share[:, None, None]), dim=-1)
+        lists = self.questions.answer[numbers]
+        answers = self.questions.answers[lists]
+        accepted = (answers >= 0) & ~backwards[:, None]
+        accepted[:, 0] = True
+        vectors = self.vectors.units(answers.clamp(min=0))
+        vectors[:, 0] = mixed[:, 3]
+        allowed = torch.where(backwards[:, None], self.sources[self.targets[numbers]], self.accepted[lists])
+        return _Examples(mixed[:, :3].transpose(0, 1), vectors, accepted, allowed)
 
     def _triples(self, generator: torch.Generator) -> Tensor:
         """Rows of a, b and c, with shape :math:`(3, n)`."""
@@ -264,7 +310,7 @@ class AnchoredLoss:
         return torch.stack((a, b_near, torch.cat((c_near[:half], c[half:]))))
 
 
-def _fingerprint(words: Tensor) -> int:
-    """A seed that depends on each word of a batch and its place."""
-    places = torch.arange(1, words.numel() + 1)
-    return int((words.flatten() * places * 0x9E3779B1).sum().item()) % 2**63
+def _fingerprint(numbers: Tensor) -> int:
+    """A seed that depends on each number of a batch and its place."""
+    places = torch.arange(1, len(numbers) + 1)
+    return int((numbers * places * 0x9E3779B1).sum().item()) % 2**63

@@ -70,48 +70,74 @@ def test_cosine_loss_is_that_of_the_paper(vectors: WordVectors) -> None:
 
 
 def asked(count: int, seed: int = 0) -> Questions:
-    """Questions with two accepted answers each, the words of all of them different."""
+    """Questions of two relations with two accepted answers each, the words of all of them different."""
     rows = torch.randperm(60, generator=torch.Generator().manual_seed(seed))[: 5 * count].reshape(count, 5)
-    sections = (Section("one", "all", count, count, count),)
-    section = torch.zeros(count, dtype=torch.long)
+    sections = (Section("one", "all", count, count, count), Section("two", "all", count, count, count))
+    section = torch.arange(count) % 2
     return Questions("some", sections, section, rows[:, :3], rows[:, 3:], torch.arange(count))
 
 
 def test_anchored_loss(vectors: WordVectors) -> None:
     questions = asked(6)
-    batch = questions.words, questions.targets
     model = GroupAnalogy(12, 2, 8, gain=0.0, seed=0)
     whole, free = (
         AnchoredLoss(vectors, questions, candidates=16, triples=8, neighbours=5, anchor=weight)
         for weight in (20.0, 0.0)
     )
+    batch, part = (torch.arange(6),), (torch.arange(3),)
     assert torch.equal(whole(model, batch), whole(model, batch))
-    part = questions.words[:3], questions.targets[:3]
     assert not torch.equal(whole(model, batch), whole(model, part))
     assert torch.allclose(whole(model, batch), free(model, batch), atol=1e-4)  # at the start the anchor is still
     other = GroupAnalogy(12, 2, 8, seed=0)
     assert whole(other, batch) > free(other, batch) + 1e-3
     whole(model, batch).backward()  # type: ignore[no-untyped-call]
     last = [p.grad for name, p in model.named_parameters() if name.endswith("weight3")]
-    assert all(gradient is not None and bool(gradient.any()) for gradient in last)
+    assert all(gradient is not None and bool(gradient.isfinite().all() & gradient.any()) for gradient in last)
 
 
-def test_candidates_of_the_anchored_loss(vectors: WordVectors) -> None:
+@pytest.mark.parametrize("backwards", [0.0, 1.0])
+def test_candidates_of_the_anchored_loss(vectors: WordVectors, backwards: float) -> None:
     questions = asked(6)
-    loss = AnchoredLoss(vectors, questions, candidates=0, triples=8, neighbours=5, anchor=0.0, temperature=0.5)
-    a, b, c = vectors.units(questions.words).unbind(1)
+    options = {"temperature": 0.5, "mixed": 0.0, "backwards": backwards, "anchor": 0.0}
+    loss = AnchoredLoss(vectors, questions, candidates=0, triples=8, neighbours=5, **options)
+    taught = torch.unique(torch.cat((questions.words.flatten(), questions.targets))).tolist()
     expected = []
-    for i, query in enumerate(F.normalize(b - a + c, dim=-1)):
-        cosines = [query @ vectors.units(questions.targets[i]), query @ a[i], query @ b[i], query @ c[i]]
-        taught = torch.unique(torch.cat((questions.words.flatten(), questions.targets)))
-        accepted = questions.answers[i].tolist()
-        cosines += [
-            torch.tensor(-1.0) if word in accepted else query @ vectors.units(torch.tensor(word))
-            for word in taught.tolist()
-        ]
-        expected.append(-(torch.stack(cosines) / 0.5).log_softmax(0)[0])
-    found = loss(GroupAnalogy(12, 1, 8, gain=0.0, seed=0), (questions.words, questions.targets))
+    for (a, b, c), answers in zip(questions.words.tolist(), questions.answers.tolist(), strict=True):
+        given, accepted = ((a, b, c), answers) if backwards == 0 else ((b, a, answers[0]), [c])
+        query = F.normalize(offset(*vectors.units(torch.tensor(given))), dim=-1)
+        weights = torch.exp(vectors.units(torch.arange(60)) @ query / 0.5)
+        right = weights[accepted].sum()
+        weights[accepted] = torch.exp(torch.tensor(-1 / 0.5))  # left out by a cosine of -1
+        wrong = weights[list(given)].sum() + weights[taught].sum()
+        expected.append(-torch.log(right / (right + wrong)))
+    found = loss(GroupAnalogy(12, 1, 8, gain=0.0, seed=0), (torch.arange(6),))
     assert torch.allclose(found, torch.stack(expected).mean(), atol=1e-5)
+
+
+def test_mixed_questions_stay_in_their_relation(vectors: WordVectors) -> None:
+    questions = asked(12)
+    loss = AnchoredLoss(vectors, questions, triples=8, neighbours=5, mixed=1.0, backwards=0.5)
+    numbers = torch.arange(12)
+    examples = loss._examples(numbers, torch.Generator().manual_seed(0))
+    found = torch.cat((examples.questions.transpose(0, 1), examples.answers[:, :1]), 1)
+    whole = torch.cat((questions.words, questions.targets[:, None]), 1)
+    orders = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
+    seen = set()
+    for i, section in enumerate(questions.section.tolist()):
+        # Each mixture lies between its question and one more of the relation: least squares leave nothing.
+        misses = {}
+        for way, order in enumerate(orders):
+            for j in (questions.section == section).nonzero()[:, 0].tolist():
+                own, other = (vectors.units(whole[row][order]) for row in (i, j))
+                pairs = torch.stack((own, other), -1)
+                fit = torch.linalg.lstsq(pairs, found[i, :, :, None], driver="gelsd").solution
+                misses[way, j] = (pairs @ fit - found[i, :, :, None]).norm().item()
+        (way, j), miss = min(misses.items(), key=lambda item: item[1])
+        assert miss < 1e-4
+        seen.add((way, i == j))
+        assert bool(examples.accepted[i, 1]) == (way == 0)
+    assert {way for way, _ in seen} == {0, 1}
+    assert (0, False) in seen
 
 
 def test_triples_look_like_questions(vectors: WordVectors) -> None:
