@@ -3,7 +3,9 @@
 A word a is drawn among the 30,000 most frequent, b from its neighbours, c from its neighbours or from theirs; d is the
 answer of b − a + c among those words, the three left out. The four are kept where the sides are alike,
 cos(b − a, d − c) > 0.65. No one wrote these questions; nearly all of them are answered by WV over the whole vocabulary
-too. Arguments are files of models that ``abelnet analogies run`` has written.
+too. With the folder of BATS, the validation questions of a split are asked as well, forwards and backwards
+(b : a = d : c). These are what the settings of the anchored models were chosen by. Arguments are files of models that
+``abelnet analogies run`` has written.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from abelnet.words import Questions, WordVectors, evaluate, load_model, nearest, offset
+from abelnet.words import Questions, WordVectors, bats_questions, evaluate, load_model, nearest, offset
 from abelnet.words.evaluation import SETTINGS
 from abelnet.words.questions import Section
 
@@ -38,24 +40,52 @@ def parallelograms(vectors: WordVectors, draws: int, seed: int) -> Tensor:
     return rows[F.cosine_similarity(b - a, d - c) > LIKENESS]
 
 
+def own_questions(rows: Tensor) -> Questions:
+    count = len(rows)
+    sections = (Section("parallelograms", "own", count, count, count),)
+    section = torch.zeros(count, dtype=torch.long)
+    return Questions("parallelograms", sections, section, rows[:, :3], rows[:, 3:], torch.arange(count))
+
+
+def backwards(questions: Questions) -> Questions:
+    """From d back to c, or to any other word that d belongs to; without those that would give their answer away."""
+    a, b, c = questions.words.unbind(1)
+    d = questions.targets
+    keys = list(zip(questions.section.tolist(), d.tolist(), strict=True))
+    sources: dict[tuple[int, int], dict[int, None]] = {}
+    for key, word in zip(keys, c.tolist(), strict=True):
+        sources.setdefault(key, {})[word] = None
+    width = max(map(len, sources.values()))
+    lists = torch.tensor([[*sources[key], *[-1] * (width - len(sources[key]))] for key in keys])
+    kept = b != d
+    words, section = torch.stack((b, a, d), 1), questions.section
+    count = int(kept.sum())
+    title = f"{questions.title}, backwards"
+    return Questions(title, questions.sections, section[kept], words[kept], lists[kept], torch.arange(count))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="*", type=Path)
     parser.add_argument("--vectors", type=Path, help="the embedded ones if not given")
+    parser.add_argument("--bats", type=Path)
+    parser.add_argument("--split", type=int, default=0, help="seed of the split of BATS")
     parser.add_argument("--draws", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     vectors = WordVectors.default() if arguments.vectors is None else WordVectors.load(arguments.vectors)
-    rows = parallelograms(vectors, arguments.draws, arguments.seed)
-    count = len(rows)
-    sections = (Section("parallelograms", "own", count, count, count),)
-    section = torch.zeros(count, dtype=torch.long)
-    questions = Questions("own", sections, section, rows[:, :3], rows[:, 3:], torch.arange(count))
+    asked = [own_questions(parallelograms(vectors, arguments.draws, arguments.seed))]
+    if arguments.bats is not None:
+        validation = bats_questions(vectors, arguments.bats, seed=arguments.split).validation
+        asked += [validation, backwards(validation)]
     models = {"wv": offset} | {path.stem: load_model(path) for path in arguments.models}
-    overall = evaluate(vectors, questions, models).rows()[0]
-    print(f"{count} parallelograms; answered, in a hundred: {', '.join(SETTINGS)}")
-    for name in models:
-        print(f"  {name:<16}" + "".join(f"{overall.percent(setting, name):8.1f}" for setting in SETTINGS), flush=True)
+    for questions in asked:
+        overall = evaluate(vectors, questions, models).rows()[0]
+        print(f"{questions.title}: {len(questions)}; answered, in a hundred: {', '.join(SETTINGS)}")
+        for name in models:
+            print(
+                f"  {name:<16}" + "".join(f"{overall.percent(setting, name):8.1f}" for setting in SETTINGS), flush=True
+            )
 
 
 if __name__ == "__main__":
