@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["LawRegressor"]
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import asdict
@@ -19,7 +18,7 @@ from torch import Tensor
 from abelnet.dictionary import Entry
 from abelnet.errors import AbelnetError
 from abelnet.examples import Examples, examples_of, sets_of, targets_of
-from abelnet.files import replacing, write_json
+from abelnet.files import read_json, replacing, write_json
 from abelnet.learning import LearnedLaw, Stream, learn_law
 from abelnet.saving import describe, rebuild
 
@@ -156,7 +155,7 @@ class LawRegressor:
         folder = Path(folder)
         if not (folder / "model.json").exists():
             raise AbelnetError(f"folder: expected model.json in {folder}, as abelnet learn writes it")
-        content = json.loads((folder / "model.json").read_text())
+        content = read_json(folder / "model.json")
         tensors = load_file(folder / "model.safetensors")
         model = LawRegressor()
         model._flat, model._laws = content["flat"], []

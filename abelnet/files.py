@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["replacing", "write_json", "write_text"]
+__all__ = ["read_json", "replacing", "write_json", "write_text"]
 
 import json
 import os
@@ -26,8 +26,11 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary.touch()
+    mode = temporary.stat().st_mode
     try:
         yield temporary
+        temporary.chmod(mode)  # safetensors leaves files that no one but their owner may read
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -38,9 +41,14 @@ def replacing(path: Path) -> Iterator[Path]:
 def write_text(path: Path, text: str) -> None:
     """Writes a text file in one step."""
     with replacing(path) as temporary:
-        temporary.write_text(text)
+        temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, content: Any) -> None:
     """Writes plain data in one step."""
     write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Plain data as :func:`write_json` has written it."""
+    return json.loads(path.read_text(encoding="utf-8"))

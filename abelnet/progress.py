@@ -26,7 +26,7 @@ class History:
         if self.path is not None:
             self.path = Path(self.path)
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            old = self.path.read_text().splitlines() if self.epoch > 0 and self.path.exists() else []
+            old = self.path.read_text(encoding="utf-8").splitlines() if self.epoch > 0 and self.path.exists() else []
             self.path.write_text("".join(f"{line}\n" for line in old[: self.epoch]))
 
     def write(self, epoch: int, loss: Tensor, validation: Tensor | None) -> None:

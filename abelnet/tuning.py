@@ -15,7 +15,6 @@ from __future__ import annotations
 __all__ = ["Candidate", "Integer", "Pruned", "Real", "Search", "Trial"]
 
 import fcntl
-import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from abelnet.errors import AbelnetError
-from abelnet.files import write_text
+from abelnet.files import read_json, write_json
 
 if TYPE_CHECKING:
     import optuna
@@ -194,9 +193,9 @@ class Search:
     def _adopt(self) -> Path | None:
         """A claim that its owner left undone."""
         for claim in self._unfinished():
-            content = json.loads((claim / "claim.json").read_text())
+            content = read_json(claim / "claim.json")
             if content["owner"] != self._owner and _is_free(self.folder / f"{content['owner']}.alive"):
-                write_text(claim / "claim.json", json.dumps(content | {"owner": self._owner}))
+                write_json(claim / "claim.json", content | {"owner": self._owner})
                 return claim
         return None
 
@@ -214,7 +213,7 @@ class Search:
             return None
         claim = self.folder / f"{numbers[0]:06d}"
         claim.mkdir(exist_ok=True)
-        write_text(claim / "claim.json", json.dumps({"owner": self._owner, "trials": numbers}))
+        write_json(claim / "claim.json", {"owner": self._owner, "trials": numbers})
         return claim
 
     def _suggest(self, number: int, trial: optuna.Trial) -> None:
@@ -227,7 +226,7 @@ class Search:
                 trial.suggest_float(name, range_.low, range_.high, log=range_.log)
 
     def _numbers(self, claim: Path) -> list[int]:
-        numbers: list[int] = json.loads((claim / "claim.json").read_text())["trials"]
+        numbers: list[int] = read_json(claim / "claim.json")["trials"]
         return numbers
 
     def _candidates(self, claim: Path) -> list[Candidate]:

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -90,3 +96,20 @@ def without_times(path: Path) -> dict[str, Any]:
         for key in [key for key in part if key.startswith("seconds")]:
             del part[key]
     return content
+
+
+def killed_and_resumed(arguments: list[str], folder: Path, kills: int) -> dict[str, Any]:
+    """Results of a command that runs through, once it is sure that one that was killed so often comes to the same."""
+    command = [sys.executable, "-m", "abelnet", *arguments, "--out"]
+    whole, killed = folder / "whole", folder / "killed"
+    subprocess.run([*command, str(whole)], check=True, capture_output=True)
+    generator = random.Random(1)
+    for _ in range(kills):
+        process = subprocess.Popen([*command, str(killed)], stdout=subprocess.DEVNULL)
+        time.sleep(generator.uniform(3, 6))
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    subprocess.run([*command, str(killed)], check=True, capture_output=True)
+    results = without_times(whole / "results.json")
+    assert json.dumps(results) == json.dumps(without_times(killed / "results.json"))
+    return results

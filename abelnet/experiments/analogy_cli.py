@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["app", "run_with_progress"]
 
-import json
 import os
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +16,7 @@ from abelnet.errors import AbelnetError
 from abelnet.experiments.analogies import MODELS, AnalogyExperiment, run_analogies
 from abelnet.experiments.analogy_report import analogy_tables, write_analogies
 from abelnet.experiments.report import print_table
+from abelnet.files import read_json
 
 app = typer.Typer(help="The paper's analogy experiment.", no_args_is_help=True, rich_markup_mode=None)
 console = Console()
@@ -80,7 +80,7 @@ def table(out: _Out = Path("analogies")) -> None:
     path = out / "results.json"
     if not path.is_file():
         raise AbelnetError(f"out: expected a folder that abelnet analogies run has finished, got {out}")
-    results = json.loads(path.read_text())
+    results = read_json(path)
     for found in analogy_tables(results):
         print_table(found, console)
     for written in (path, *write_analogies(results, out)):

@@ -50,7 +50,7 @@ _TRUE_CURVES: dict[str, tuple[str, Callable[[Curve], Curve]]] = {
 
 def published() -> dict[str, Any]:
     """The figures of the paper."""
-    text = resources.files("abelnet.experiments").joinpath("published.json").read_text()
+    text = resources.files("abelnet.experiments").joinpath("published.json").read_text(encoding="utf-8")
     content: dict[str, Any] = json.loads(text)
     return content
 

@@ -19,7 +19,7 @@ import torch
 
 import abelnet
 from abelnet.errors import AbelnetError
-from abelnet.files import write_json
+from abelnet.files import read_json, write_json
 
 Unit = tuple[Any, ...]
 Tell = Callable[[float], None]
@@ -29,8 +29,8 @@ Tell = Callable[[float], None]
 def claim_folder(folder: Path, settings: dict[str, Any]) -> None:
     """Makes sure that a folder is empty or keeps an experiment of the same settings."""
     path = folder / "experiment.json"
-    if path.exists() and json.loads(path.read_text()) != json.loads(json.dumps(settings)):
-        raise AbelnetError(f"folder: expected {folder} to be empty or of the same settings, got {path.read_text()}")
+    if path.exists() and (found := read_json(path)) != json.loads(json.dumps(settings)):
+        raise AbelnetError(f"folder: expected {folder} to be empty or of the same settings, got {json.dumps(found)}")
     write_json(path, settings)
 
 
@@ -40,7 +40,7 @@ def write_results(folder: Path, settings: dict[str, Any], parts: Sequence[Path],
     Returns:
         The content of the file.
     """
-    rows = [json.loads(part.read_text()) for part in parts]
+    rows = [read_json(part) for part in parts]
     results = {
         "experiment": settings,
         "versions": {"abelnet": abelnet.__version__, "torch": torch.__version__, "python": platform.python_version()},
@@ -49,7 +49,7 @@ def write_results(folder: Path, settings: dict[str, Any], parts: Sequence[Path],
         "seconds_in_units": sum(row["seconds"] for row in rows),
     }
     write_json(folder / "results.json", results)
-    return json.loads((folder / "results.json").read_text())  # type: ignore[no-any-return]
+    return read_json(folder / "results.json")  # type: ignore[no-any-return]
 
 
 def run_units(

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import random
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from cases import without_times
+from cases import killed_and_resumed
 from typer.testing import CliRunner
 
 from abelnet import AbelnetError, cli
@@ -50,17 +44,7 @@ def data(tmp_path: Path) -> tuple[str, str]:
 def test_killed_at_random_moments_it_comes_to_the_same_results(data: tuple[str, str], tmp_path: Path) -> None:
     options = ["--vectors", data[0], "--bats", data[1], "--seeds", "1", "--epochs", "20", "--jobs", "2"]
     options += [word for model in ("wv", "wv_agn", "anchored") for word in ("--model", model)]
-    command = [sys.executable, "-m", "abelnet", "analogies", "run", *options]
-    subprocess.run([*command, "--out", str(tmp_path / "whole")], check=True, capture_output=True)
-    generator = random.Random(1)
-    for _ in range(2):
-        process = subprocess.Popen([*command, "--out", str(tmp_path / "killed")], stdout=subprocess.DEVNULL)
-        time.sleep(generator.uniform(3, 6))
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    subprocess.run([*command, "--out", str(tmp_path / "killed")], check=True, capture_output=True)
-    whole, killed = (without_times(tmp_path / name / "results.json") for name in ("whole", "killed"))
-    assert json.dumps(whole) == json.dumps(killed)
+    whole = killed_and_resumed(["analogies", "run", *options], tmp_path, kills=2)
     rows = {row["model"]: row for row in whole["rows"]}
     assert list(rows) == ["wv", "wv_agn", "anchored"]
     assert rows["wv_agn"]["loss"] < -0.6

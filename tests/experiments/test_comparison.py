@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
-import random
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
-from cases import without_times
+from cases import killed_and_resumed
 from typer.testing import CliRunner
 
 from abelnet import AbelnetError, cli
@@ -37,18 +30,7 @@ OPTIONS = [
 
 
 def test_killed_at_random_moments_it_comes_to_the_same_results(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "abelnet", "synthetic", *OPTIONS]
-    subprocess.run([*command, "--out", str(tmp_path / "whole")], check=True, capture_output=True)
-    generator = random.Random(1)
-    for _ in range(5):
-        process = subprocess.Popen([*command, "--out", str(tmp_path / "killed")], stdout=subprocess.DEVNULL)
-        time.sleep(generator.uniform(3, 6))
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    subprocess.run([*command, "--out", str(tmp_path / "killed")], check=True, capture_output=True)
-    whole, killed = (without_times(tmp_path / name / "results.json") for name in ("whole", "killed"))
-    assert json.dumps(whole) == json.dumps(killed)
-
+    whole = killed_and_resumed(["synthetic", *OPTIONS], tmp_path, kills=5)
     page = (tmp_path / "whole" / "table.html").read_text()
     assert "x + y" in page
     assert "class=best" in page
