@@ -20,7 +20,7 @@ from abelnet.bijections.base import Bijection, Chain
 from abelnet.errors import AbelnetError, check_count, check_values
 
 # Rows that pass through all layers together: more would fall out of the processor's cache between two layers.
-_CHUNK = 512
+_CHUNK = 768
 
 
 class _ColumnBijection(Bijection):

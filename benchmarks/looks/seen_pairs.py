@@ -1,7 +1,7 @@
 """How much of a model's answers to Google's questions is memory: some of their pairs are pairs of BATS too.
 
-Google's questions are divided by whether the pair that is asked for (c, d), or either pair, was among the training pairs
-of BATS, in any direction and with any accepted answer; WV is asked the same questions. Arguments are files of models
+Google's questions are divided by whether the pair that is asked for (c, d), or any, was among the training pairs of
+BATS, in any direction and with any accepted answer; WV is asked the same questions. Arguments are files of models
 that ``abelnet analogies run`` has written, all of one seed.
 """
 
