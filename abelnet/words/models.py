@@ -242,6 +242,10 @@ class AnchoredLoss:
         frequent: int = 50_000,
         neighbours: int = 20,
     ) -> None:
+        if not (temperature > 0 and anchor >= 0 and 0 <= mixed <= 1 and 0 <= backwards <= 1):
+            raise AbelnetError(
+                "temperature: expected above 0; anchor: expected 0 or more; mixed, backwards: expected from 0 to 1"
+            )
         self.vectors, self.questions = vectors, questions
         self.temperature, self.candidates, self.anchor, self.triples = temperature, candidates, anchor, triples
         self.mixed, self.backwards = mixed, backwards
@@ -253,9 +257,12 @@ class AnchoredLoss:
         self.words, places = torch.unique(self.rows, return_inverse=True)
         self.word_units = vectors.units(self.words)
         # What is accepted is no candidate: forwards by the list of the question, backwards whatever has its d.
-        self.accepted = torch.stack([(questions.answers == word).any(1) for word in self.words], 1)
-        self.sources = torch.zeros(len(self.words), len(self.words), dtype=torch.bool)
+        found = torch.searchsorted(self.words, questions.answers.contiguous()).clamp(max=len(self.words) - 1)
+        lists, columns = (self.words[found] == questions.answers).nonzero(as_tuple=True)
+        self.accepted = torch.zeros(len(questions.answers), len(self.words), dtype=torch.bool)
+        self.accepted[lists, found[lists, columns]] = True
         self.targets = places[0, :, 3]
+        self.sources = torch.zeros(len(self.words), len(self.words), dtype=torch.bool)
         self.sources[self.targets, places[0, :, 2]] = True
         self.order = questions.section.argsort(stable=True)
         self.counts = torch.bincount(questions.section, minlength=len(questions.sections))
@@ -276,19 +283,19 @@ class AnchoredLoss:
             (given @ self.word_units.t()).masked_fill(examples.allowed, -1.0),
             given @ self.vectors.units(drawn).t(),
         )
-        ahead = torch.logsumexp(right / self.temperature, 1) - torch.logsumexp(
-            torch.cat(wrong, 1) / self.temperature, 1
-        )
+        log_weights = (torch.logsumexp(cosines / self.temperature, 1) for cosines in (torch.cat(wrong, 1), right))
+        contrast = F.softplus(torch.sub(*log_weights)).mean()
         pull = 1 - F.cosine_similarity(anchored, offset(*triples)).mean()
-        return F.softplus(-ahead).mean() + self.anchor * pull
+        return contrast + self.anchor * pull
 
     def _examples(self, numbers: Tensor, generator: torch.Generator) -> _Examples:
         """Questions by their numbers, some of them mixed, some backwards."""
         count = len(numbers)
         backwards = torch.rand(count, generator=generator) < self.backwards
         section = self.questions.section[numbers]
-        places = torch.rand(count, generator=generator) * self.counts[section]
-        others = self.order[(self.counts.cumsum(0) - self.counts)[section] + places.long()]
+        size = self.counts[section]
+        places = (torch.rand(count, generator=generator) * size).long().minimum(size - 1)  # a product may be rounded up
+        others = self.order[(self.counts.cumsum(0) - self.counts)[section] + places]
         share = 1 - torch.rand(count, generator=generator) / 2
         share[torch.rand(count, generator=generator) >= self.mixed] = 1.0
         own, other = (self.vectors.units(self.rows[backwards.long(), rows]) for rows in (numbers, others))

@@ -114,6 +114,12 @@ def test_candidates_of_the_anchored_loss(vectors: WordVectors, backwards: float)
     assert torch.allclose(found, torch.stack(expected).mean(), atol=1e-5)
 
 
+def test_anchored_loss_says_what_it_expects(vectors: WordVectors) -> None:
+    for options in ({"temperature": 0.0}, {"anchor": -1.0}, {"mixed": 1.5}, {"backwards": float("nan")}):
+        with pytest.raises(AbelnetError, match="mixed, backwards: expected from 0 to 1"):
+            AnchoredLoss(vectors, asked(6), neighbours=5, **options)
+
+
 def test_mixed_questions_stay_in_their_relation(vectors: WordVectors) -> None:
     questions = asked(12)
     loss = AnchoredLoss(vectors, questions, triples=8, neighbours=5, mixed=1.0, backwards=0.5)
