@@ -27,7 +27,7 @@ lint: .venv/dev ## Check style and types.
 	$(BIN)/mypy
 
 test: lint ## Check style and types, then run all tests and docstring examples.
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
 bench: .venv/bench ## Run every benchmark, one after another.
 	@set -e; for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script; done

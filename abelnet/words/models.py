@@ -223,7 +223,7 @@ class AnchoredLoss:
     Example:
         >>> from abelnet.words.questions import google_pairs
         >>> vectors = WordVectors.default()
-        >>> loss = AnchoredLoss(vectors, google_pairs(vectors).train)
+        >>> loss = AnchoredLoss(vectors, google_pairs(vectors).train, frequent=2000)
         >>> loss(GroupAnalogy(100, layers=1, gain=0.0), (torch.arange(8),)).shape
         torch.Size([])
     """
