@@ -27,7 +27,7 @@ class History:
             self.path = Path(self.path)
             self.path.parent.mkdir(parents=True, exist_ok=True)
             old = self.path.read_text(encoding="utf-8").splitlines() if self.epoch > 0 and self.path.exists() else []
-            self.path.write_text("".join(f"{line}\n" for line in old[: self.epoch]))
+            self.path.write_text("".join(f"{line}\n" for line in old[: self.epoch]), encoding="utf-8")
 
     def write(self, epoch: int, loss: Tensor, validation: Tensor | None) -> None:
         """Adds a line."""
