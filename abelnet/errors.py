@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["AbelnetError", "check_count", "check_dtype", "check_finite", "check_values", "peek"]
+__all__ = [
+    "AbelnetError",
+    "check_count",
+    "check_dtype",
+    "check_finite",
+    "check_integers",
+    "check_range",
+    "check_values",
+    "peek",
+]
 
 import operator
 from typing import Any
@@ -60,6 +69,22 @@ def check_finite(name: str, x: Tensor) -> None:
     bad = int(x.numel() - torch.isfinite(x).sum())
     kinds = [kind for kind, found in (("NaN", x.isnan()), ("infinity", x.isinf())) if found.any()]
     raise AbelnetError(f"{name}: expected finite values, got {bad} of {x.numel()} that are {' or '.join(kinds)}")
+
+
+def check_integers(name: str, x: Any) -> Tensor:
+    """The tensor ``x`` as long integers; raises unless it has integers."""
+    if not isinstance(x, Tensor) or x.is_floating_point() or x.is_complex() or x.dtype == torch.bool:
+        raise AbelnetError(f"{name}: expected a tensor of integers, got {getattr(x, 'dtype', type(x).__name__)}")
+    return x.long()
+
+
+def check_range(name: str, index: Tensor, count: int) -> None:
+    """Raises unless all entries are from 0 to ``count - 1``. Under tracing it passes."""
+    if index.numel() == 0:
+        return
+    low, high = torch.aminmax(index)
+    if peek(low, 0) < 0 or peek(high, 0) >= count:
+        raise AbelnetError(f"{name}: expected entries from 0 to {count - 1}, got {int(low)} to {int(high)}")
 
 
 def peek(x: Tensor, default: Any) -> Any:

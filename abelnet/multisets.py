@@ -11,7 +11,15 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from abelnet.errors import AbelnetError, check_count, check_finite, check_values, peek
+from abelnet.errors import (
+    AbelnetError,
+    check_count,
+    check_finite,
+    check_integers,
+    check_range,
+    check_values,
+    peek,
+)
 
 MultisetValues: TypeAlias = Tensor | Sequence[Tensor]
 
@@ -152,12 +160,11 @@ def _check_rows(values: Tensor) -> None:
         raise AbelnetError(f"values: expected shape (N, d) with index or ptr, got {tuple(values.shape)}")
 
 
-def _check_integers(name: str, x: Tensor) -> Tensor:
-    if not isinstance(x, Tensor) or x.is_floating_point() or x.is_complex() or x.dtype == torch.bool:
-        raise AbelnetError(f"{name}: expected a tensor of integers, got {getattr(x, 'dtype', type(x).__name__)}")
+def _check_places(name: str, x: Tensor) -> Tensor:
+    x = check_integers(name, x)
     if x.ndim != 1:
         raise AbelnetError(f"{name}: expected one dimension, got shape {tuple(x.shape)}")
-    return x.long()
+    return x
 
 
 def _check_mask(values: Tensor, mask: Tensor) -> Tensor:
@@ -170,24 +177,21 @@ def _check_mask(values: Tensor, mask: Tensor) -> Tensor:
 
 def _from_index(values: Tensor, index: Tensor, dim_size: int | None) -> tuple[torch.Size, Tensor]:
     _check_rows(values)
-    index = _check_integers("index", index)
+    index = _check_places("index", index)
     if len(index) != len(values):
         raise AbelnetError(f"index: expected one entry for each of {len(values)} elements, got {len(index)}")
-    if len(index) > 0:
-        low, high = torch.aminmax(index)
-        if dim_size is None:
-            dim_size = peek(high, None)
-            if dim_size is None:
-                raise AbelnetError("dim_size: expected with index under vmap and compile, got none")
-            dim_size += 1
-        if peek(low, 0) < 0 or peek(high, 0) >= dim_size:
-            raise AbelnetError(f"index: expected entries from 0 to {dim_size - 1}, got {int(low)} to {int(high)}")
+    if len(index) > 0 and dim_size is None:
+        last = peek(index.amax(), None)
+        if last is None:
+            raise AbelnetError("dim_size: expected with index under vmap and compile, got none")
+        dim_size = last + 1
+    check_range("index", index, dim_size or 0)
     return torch.Size([dim_size or 0]), index
 
 
 def _from_ptr(values: Tensor, ptr: Tensor) -> tuple[torch.Size, Tensor, int]:
     _check_rows(values)
-    ptr = _check_integers("ptr", ptr)
+    ptr = _check_places("ptr", ptr)
     if len(ptr) == 0:
         raise AbelnetError("ptr: expected at least one entry, got none")
     sizes = ptr.diff()

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from itertools import zip_longest
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from abelnet.accumulator import Accumulator
 from abelnet.bijections import Bijection
-from abelnet.errors import AbelnetError, check_dtype, check_finite, check_values
+from abelnet.errors import AbelnetError, check_dtype, check_finite, check_integers, check_range, check_values
 from abelnet.laws import Law, Polynomial, Product, Sum
 from abelnet.multisets import Multisets, MultisetValues
 
@@ -84,8 +85,32 @@ class Operation(nn.Module):
 
     def analogy(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
         r"""What is to :math:`c` as :math:`b` is to :math:`a`: :math:`b \circ a^{-1} \circ c`; groups only."""
-        u, v, w = self._encode(a=a, b=b, c=c)
-        return self._decode(self.law.combine(self.law.combine(v, self.law.inverse(u)), w))
+        return self._analogy(*self._encode(a=a, b=b, c=c))
+
+    def analogies(self, elements: Tensor, index: Tensor) -> Tensor:
+        r"""Answers many analogies between few elements, each of which passes :math:`\varphi` once; groups only.
+
+        Arguments:
+            elements: Elements, with shape :math:`(m, d)`.
+            index: Which of them are :math:`a, b, c`, with shape :math:`(*, 3)`.
+
+        Returns:
+            What :meth:`analogy` does of :math:`a, b, c`, with shape :math:`(*, d)`.
+
+        Example:
+            >>> from abelnet import AbelianGroup, Affine
+            >>> elements = torch.tensor([[1.0], [2.0], [10.0]])
+            >>> AbelianGroup(Affine(1)).analogies(elements, torch.tensor([[0, 1, 2], [1, 0, 2]])).tolist()
+            [[11.0], [9.0]]
+        """
+        check_values("elements", elements, self.dim)
+        index = check_integers("index", index)
+        if elements.ndim != 2 or index.ndim == 0 or index.shape[-1] != 3:
+            got = f"{tuple(elements.shape)} and {tuple(index.shape)}"
+            raise AbelnetError(f"elements, index: expected shapes (m, {self.dim}) and (*, 3), got {got}")
+        check_range("index", index, len(elements))
+        (encoded,) = self._encode(elements=elements)
+        return self._analogy(*F.embedding(index, encoded).unbind(-2))
 
     def power(self, x: Tensor, n: float) -> Tensor:
         r"""Combines ``n`` copies: :math:`x^n = x \circ \dots \circ x`.
@@ -163,6 +188,9 @@ class Operation(nn.Module):
         rows = [x.reshape(-1, self.dim) for x in elements.values()]
         encoded = self.bijection(torch.cat(rows)).split([len(row) for row in rows])
         return [u.reshape(x.shape) for u, x in zip(encoded, elements.values(), strict=True)]
+
+    def _analogy(self, u: Tensor, v: Tensor, w: Tensor) -> Tensor:
+        return self._decode(self.law.combine(self.law.combine(v, self.law.inverse(u)), w))
 
     def _decode(self, u: Tensor) -> Tensor:
         return self.bijection.inverse(u)

@@ -88,6 +88,12 @@ def test_group_arithmetic(start: str) -> None:
     x, y, z = torch.randn(3, 50, 3, dtype=torch.float64)
     assert relative_error(group.divide(group(x, y), y), x) <= 1e-9
     assert relative_error(group.analogy(x, y, z), group(group.divide(y, x), z)) <= 1e-9
+    index = torch.randint(50, (4, 7, 3))
+    expected = group.analogy(*x[index].unbind(-2))
+    assert relative_error(group.analogies(x, index), expected) <= 1e-9
+    assert group.analogies(x, index[0, 0]).shape == (3,)
+    assert group.analogies(x, index[:, :0]).shape == (4, 0, 3)
+    assert group.analogies(x[:0], index[:0]).shape == (0, 7, 3)
     assert relative_error(group.power(x, 3), group(x, group(x, x))) <= 1e-9
     assert relative_error(group.power(x, -1), group.inverse(x)) <= 1e-9
     assert relative_error(group.power(group.power(x, 0.5), 2), x) <= 1e-9
@@ -104,7 +110,12 @@ def test_semigroup_has_natural_powers_only() -> None:
             semigroup.power(x, n)
     with pytest.raises(AbelnetError, match="expected an integer from 1 up"):
         Operation(Affine(1, dtype=torch.float64), Maximum()).power(x, 0)
-    for call in (semigroup.inverse, lambda x: semigroup.divide(x, x), lambda x: semigroup.analogy(x, x, x)):
+    for call in (
+        semigroup.inverse,
+        lambda x: semigroup.divide(x, x),
+        lambda x: semigroup.analogy(x, x, x),
+        lambda x: semigroup.analogies(x, torch.tensor([0, 1, 2])),
+    ):
         with pytest.raises(AbelnetError, match="expected a group, got Product"):
             call(x)
     with pytest.raises(AbelnetError, match="expected a finite number, got '2'"):
@@ -120,6 +131,13 @@ def test_broadcasting() -> None:
 
 def test_bad_input() -> None:
     group, x = AbelianGroup(Affine(2)), torch.randn(4, 2)
+    with pytest.raises(AbelnetError, match="index: expected entries from 0 to 3, got 1 to 4"):
+        group.analogies(x, torch.tensor([1, 2, 4]))
+    with pytest.raises(AbelnetError, match=r"index: expected a tensor of integers, got torch\.float32"):
+        group.analogies(x, x)
+    for elements, index in ((x[None], [[0, 1, 2]]), (x, [[0, 1]]), (x, 0)):
+        with pytest.raises(AbelnetError, match=r"elements, index: expected shapes \(m, 2\) and \(\*, 3\), got"):
+            group.analogies(elements, torch.tensor(index))
     with pytest.raises(AbelnetError, match=r"y: expected shape \(\*, 2\), got \(4, 3\)"):
         group(x, torch.randn(4, 3))
     with pytest.raises(AbelnetError, match="x: expected finite values, got 1 of 8 that are NaN"):

@@ -178,8 +178,13 @@ class CosineLoss:
 
     def __call__(self, model: nn.Module, batch: Data) -> Tensor:
         words, answers = batch
-        a, b, c = self.vectors.units(words).unbind(1)
-        return -F.cosine_similarity(model(a, b, c), self.vectors.units(answers)).mean()
+        distinct, index = torch.unique(words, return_inverse=True)
+        units = self.vectors.units(distinct)
+        if isinstance(model, GroupAnalogy):
+            given = model.group.analogies(units, index)
+        else:
+            given = model(*units[index].unbind(1))
+        return -F.cosine_similarity(given, self.vectors.units(answers)).mean()
 
 
 class _Examples(NamedTuple):

@@ -59,9 +59,10 @@ def test_mlp_is_one_of_the_offset() -> None:
     assert torch.equal(model(a, b, c), model(torch.zeros_like(a), b - a + c, torch.zeros_like(a)))
 
 
-def test_cosine_loss_is_that_of_the_paper(vectors: WordVectors) -> None:
-    words, answers = batch(7)
-    model = OffsetMLP(12, layers=2, hidden=5, seed=0)
+@pytest.mark.parametrize("model", [OffsetMLP(12, layers=2, hidden=5, seed=0), GroupAnalogy(12, 2, 8, seed=0)])
+@pytest.mark.parametrize("count", [1, 7, 90])  # 270 words of 60
+def test_cosine_loss_is_that_of_the_paper(vectors: WordVectors, model: nn.Module, count: int) -> None:
+    words, answers = batch(count)
     a, b, c = vectors.units(words).unbind(1)
     expected = [
         -torch.dot(x, y) / (x.norm() * y.norm()) for x, y in zip(model(a, b, c), vectors.units(answers), strict=True)
