@@ -291,9 +291,11 @@ class _Run:
         kept = [flat.detach().clone() for flat, _ in self.flat]
         for flat, _ in self.flat:
             flat.detach().copy_(self.optimiser.state[flat]["average"])
-        yield
-        for (flat, _), values in zip(self.flat, kept, strict=True):
-            flat.detach().copy_(values)
+        try:
+            yield
+        finally:
+            for (flat, _), values in zip(self.flat, kept, strict=True):
+                flat.detach().copy_(values)
 
     @torch.no_grad()
     def keep(self, mask: Tensor) -> None:
