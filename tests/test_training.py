@@ -140,6 +140,18 @@ def test_average_of_the_parameters_is_what_is_validated_and_kept() -> None:
     assert torch.equal(validated[-1], model.weight)
 
 
+def test_a_validation_that_raises_leaves_the_parameters_of_the_last_step() -> None:
+    def raises(model: nn.Module) -> Tensor:
+        raise RuntimeError("no answer")
+
+    model, plain = linear(), linear()
+    settings = Settings(epochs=3, lr=0.05, batch_size=5, average=0.9, validate_every=2)
+    with pytest.raises(RuntimeError, match="no answer"):
+        train(model, (X, Y), squared, settings=settings, validation=raises)
+    train(plain, (X, Y), squared, settings=Settings(epochs=2, lr=0.05, batch_size=5))
+    assert torch.equal(model.weight, plain.weight)
+
+
 def test_decoupled_weight_decay_is_that_of_adamw() -> None:
     model, other = linear(), linear()
     settings = Settings(epochs=5, lr=0.05, batch_size=None, weight_decay=0.1, decoupled=True)
