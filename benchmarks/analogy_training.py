@@ -72,10 +72,10 @@ def products(dim: int, batch: int, steps: int) -> Callable[[], object]:
     couplings = [layer for layer in GroupAnalogy(dim, seed=0).group.bijection if isinstance(layer, GlowCoupling)]
     subnets = [subnet for coupling in couplings for subnet in (coupling.subnet1, coupling.subnet2)]
     weights = [weight.detach() for subnet in subnets for weight in (subnet.weight1, subnet.weight2, subnet.weight3)]
+    inputs_of_pass = [[torch.randn(weight.shape[1], rows) for weight in weights] for rows in (3 * batch, batch)]
 
     def turn() -> None:
-        for rows in [3 * batch, batch] * steps:
-            inputs = [torch.empty(weight.shape[1], rows) for weight in weights]
+        for inputs in inputs_of_pass * steps:
             outputs = [torch.mm(weight, x) for weight, x in zip(weights, inputs, strict=True)]
             for weight, x, y in zip(weights[::-1], inputs[::-1], outputs[::-1], strict=True):
                 torch.mm(y, x.t())

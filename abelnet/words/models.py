@@ -180,7 +180,7 @@ class CosineLoss:
         words, answers = batch
         distinct, index = torch.unique(words, return_inverse=True)
         units = self.vectors.units(distinct)
-        if isinstance(model, GroupAnalogy):
+        if isinstance(model, GroupAnalogy):  # words come again in a batch, and a group encodes each of them once
             given = model.group.analogies(units, index)
         else:
             given = model(*units[index].unbind(1))
