@@ -12,7 +12,7 @@ trials, whether or not it was killed on the way.
 
 from __future__ import annotations
 
-__all__ = ["Candidate", "Integer", "Pruned", "Real", "Search", "Trial"]
+__all__ = ["Candidate", "Choice", "Integer", "Pruned", "Real", "Search", "Trial"]
 
 import fcntl
 import time
@@ -47,7 +47,14 @@ class Real:
     log: bool = False
 
 
-Space = Mapping[str, Integer | Real]
+@dataclass(frozen=True)
+class Choice:
+    """One of several names."""
+
+    names: tuple[str, ...]
+
+
+Space = Mapping[str, Integer | Real | Choice]
 
 
 @dataclass(frozen=True)
@@ -161,6 +168,10 @@ class Search:
             raise AbelnetError(f"study {self.name}: expected a trial with a finite value, got none")
         return min(sound, key=lambda trial: (trial.value, trial.number))
 
+    def claim_of(self, trial: Trial) -> Path:
+        """The folder that its evaluation kept checkpoints in."""
+        return next(claim for claim in self._claims() if trial.number in self._numbers(claim))
+
     def _open(self) -> optuna.Study:
         api = _import_optuna()
         lock = api.storages.journal.JournalFileOpenLock(str(self.journal))
@@ -222,6 +233,8 @@ class Search:
             self._study.sampler = _import_optuna().samplers.TPESampler(seed=seed)
             if isinstance(range_, Integer):
                 trial.suggest_int(name, range_.low, range_.high)
+            elif isinstance(range_, Choice):
+                trial.suggest_categorical(name, range_.names)
             else:
                 trial.suggest_float(name, range_.low, range_.high, log=range_.log)
 

@@ -97,7 +97,7 @@ def main() -> None:
         for noise in (0.0, 0.01, 0.1):
             ours(name, arguments.seeds, noise)
         kind = AbelianGroup if truth.is_group else AbelianSemigroup
-        network = kind(Monotonic(1, 16, 16, identity=True, seed=0))
+        network = kind(Monotonic(1, 16, 16, near=(1.0, 0.0), seed=0))
         rival("the paper's network", OperationStack([network]), name)
         rival("DeepSets", DeepSetsStack([DeepSets(1, 3, 32, 32, seed=0)]), name)
 

@@ -60,7 +60,7 @@ BIJECTIONS = ELEMENTWISE | COUPLED
 IDENTITY_LIKE: dict[str, Callable[[torch.dtype], Bijection]] = {
     "affine": lambda dtype: abelnet.Affine(3, dtype=dtype),
     "sinh_arcsinh": lambda dtype: abelnet.SinhArcsinh(3, dtype=dtype),
-    "monotonic": lambda dtype: abelnet.Monotonic(3, identity=True, seed=1, dtype=dtype),
+    "monotonic": lambda dtype: abelnet.Monotonic(3, near=(1.0, 0.0), seed=1, dtype=dtype),
     "spline": lambda dtype: abelnet.RationalQuadraticSpline(3, dtype=dtype),
     "coupling": lambda dtype: abelnet.GlowCoupling(3, hidden=16, gain=0.0, dtype=dtype),
     "permutation": lambda dtype: abelnet.Permutation(3, order=[0, 1, 2]),

@@ -33,7 +33,7 @@ F64 = torch.float64
 
 def near_identity(spread: float, seed: int) -> Monotonic:
     """A min-max network close to the identity, as a trained one is."""
-    network = Monotonic(1, 6, 5, identity=True, seed=seed, dtype=F64)
+    network = Monotonic(1, 6, 5, near=(1.0, 0.0), seed=seed, dtype=F64)
     with torch.no_grad():
         network.log_weight.mul_(spread)
         network.bias.mul_(spread)

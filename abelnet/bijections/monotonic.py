@@ -4,11 +4,13 @@ from __future__ import annotations
 
 __all__ = ["Monotonic"]
 
+import math
+
 import torch
 from torch import Tensor, nn
 
 from abelnet.bijections.base import Elementwise
-from abelnet.errors import check_count, check_values
+from abelnet.errors import AbelnetError, check_count, check_values
 
 # Numbers of lines evaluated at a time when the active ones are searched: bounds memory whatever the batch.
 _CHUNK = 1 << 22
@@ -30,7 +32,8 @@ class Monotonic(Elementwise):
         dim: Number of dimensions :math:`d`.
         groups: Number of groups :math:`K`.
         units: Number of lines in each group :math:`J`.
-        identity: Whether to start close to the identity (within a tenth) rather than at random lines.
+        near: Slope and offset of a line to start close to, such as ``(1.0, 0.0)`` for the identity: all lines then
+            differ from it by about a twentieth. None starts at random lines.
         seed: Fixes the start; otherwise torch's own random state does.
 
     Example:
@@ -46,26 +49,32 @@ class Monotonic(Elementwise):
         groups: int = 8,
         units: int = 8,
         *,
-        identity: bool = False,
+        near: tuple[float, float] | None = None,
         seed: int | None = None,
         device: torch.device | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(dim)
         groups, units = check_count("groups", groups), check_count("units", units)
-        self.identity = identity
+        if near is not None and not (0 < near[0] < math.inf and math.isfinite(near[1])):
+            raise AbelnetError(f"near: expected a slope above 0 and a finite offset, got {near}")
+        self.near = near
         self.raw_sign = nn.Parameter(torch.empty(dim, device=device, dtype=dtype))
         self.log_weight = nn.Parameter(torch.empty(dim, groups, units, device=device, dtype=dtype))
         self.bias = nn.Parameter(torch.empty(dim, groups, units, device=device, dtype=dtype))
         self.reset_parameters(seed)
 
     def reset_parameters(self, seed: int | None = None) -> None:
-        """Start at random lines, close to the identity where asked for."""
+        """Start at random lines, close to the line ``near`` where there is one."""
         generator = None if seed is None else torch.Generator(self.bias.device).manual_seed(seed)
-        spread = 0.05 if self.identity else 1.0
+        slope, offset = self.near or (1.0, 0.0)
+        spread = 1.0 if self.near is None else 0.05
         nn.init.constant_(self.raw_sign, 1 - 1e-3)
         nn.init.uniform_(self.log_weight, -spread, spread, generator=generator)
         nn.init.uniform_(self.bias, -spread, spread, generator=generator)
+        with torch.no_grad():
+            self.log_weight += math.log(slope)
+            self.bias.mul_(slope).add_(offset)
 
     def forward(self, x: Tensor) -> Tensor:
         check_values("x", x, self.dim)

@@ -115,7 +115,7 @@ def train_synthetic(
     """
     data = make_dataset(name, seed, dtype=torch.float32)
     kind = MODELS["agn" if OPERATIONS[name].is_group else "asn"]
-    model = kind.build({"groups": groups, "units": units}, seed)
+    model = kind.build({"groups": groups, "units": units, "start": "numbers"}, seed)
     stack = kind.stack([model])
     train(
         stack,

@@ -24,15 +24,15 @@ from torch import Tensor, nn
 from abelnet.baselines import DeepSets
 from abelnet.bijections import Monotonic
 from abelnet.errors import AbelnetError
-from abelnet.experiments.running import Tell, claim_folder, run_units, write_results
+from abelnet.experiments.running import Tell, claim_folder, derived_seed, run_units, write_results
 from abelnet.experiments.synthetic import OPERATIONS, MultisetData, draw, make_dataset
-from abelnet.files import write_json
+from abelnet.files import read_json, write_json
 from abelnet.operation import AbelianGroup, AbelianSemigroup
 from abelnet.stacking import DeepSetsStack, OperationStack
 from abelnet.training import Settings, train
-from abelnet.tuning import Candidate, Integer, Pruned, Search
+from abelnet.tuning import Candidate, Choice, Integer, Pruned, Search, Space
 
-Parameters = dict[str, int]
+Parameters = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ class ModelKind:
 
     Attributes:
         title: How tables name it.
-        space: The paper's search space.
+        space: What a search chooses from: the paper's space, and for min-max networks where they start.
         build: Makes one model from parameters and a seed.
         stack: Puts models side by side.
         group: What models must share to be stacked.
     """
 
     title: str
-    space: dict[str, Integer]
+    space: Space
     build: Callable[[Parameters, int], nn.Module]
     stack: Callable[[Sequence[Any]], DeepSetsStack | OperationStack]
     group: Callable[[Parameters], int]
@@ -58,18 +58,27 @@ def _deepsets(parameters: Parameters, seed: int) -> nn.Module:
     return DeepSets(1, parameters["layers"], parameters["middle"], parameters["hidden"], seed=seed)
 
 
-def _monotonic(parameters: Parameters, seed: int) -> Monotonic:
-    # Near the identity all lines are alike, so those that only larger multisets reach, and that training on small ones
-    # never moves, are sound from the start.
-    return Monotonic(1, parameters["groups"], parameters["units"], identity=True, seed=seed)
+# The line that all lines of a min-max network start close to: the numbers as they are, or a flat line through the
+# identity of the law, around which folds of any size stay small. Lines that only larger multisets reach, and that
+# training on small ones never moves, are then sound from the start. The paper does not say how it starts.
+STARTS: dict[str, Callable[[float], tuple[float, float] | None]] = {
+    "numbers": lambda identity: (1.0, 0.0),
+    "law": lambda identity: (0.1, identity),
+    "random": lambda identity: None,
+}
 
 
 def _group(parameters: Parameters, seed: int) -> nn.Module:
-    return AbelianGroup(_monotonic(parameters, seed))
+    return AbelianGroup(_monotonic(parameters, 0.0, seed))
 
 
 def _semigroup(parameters: Parameters, seed: int) -> nn.Module:
-    return AbelianSemigroup(_monotonic(parameters, seed))
+    return AbelianSemigroup(_monotonic(parameters, 1.0, seed))
+
+
+def _monotonic(parameters: Parameters, identity: float, seed: int) -> Monotonic:
+    near = STARTS[parameters["start"]](identity)
+    return Monotonic(1, parameters["groups"], parameters["units"], near=near, seed=seed)
 
 
 def _width_class(parameters: Parameters) -> int:
@@ -77,8 +86,8 @@ def _width_class(parameters: Parameters) -> int:
     return int(parameters["hidden"] > 16)
 
 
-_LINES = {"groups": Integer(2, 32), "units": Integer(2, 32)}
-_WIDTHS = {"layers": Integer(2, 8), "middle": Integer(2, 32), "hidden": Integer(2, 32)}
+_LINES: Space = {"groups": Integer(2, 32), "units": Integer(2, 32), "start": Choice(tuple(STARTS))}
+_WIDTHS: Space = {"layers": Integer(2, 8), "middle": Integer(2, 32), "hidden": Integer(2, 32)}
 MODELS = {
     "deepsets": ModelKind("DeepSets", _WIDTHS, _deepsets, DeepSetsStack, _width_class),
     "agn": ModelKind("AGN", _LINES, _group, OperationStack, lambda parameters: 0),
@@ -86,6 +95,7 @@ MODELS = {
 }
 SIZES = (2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64, 100)
 _GRID = torch.linspace(-5, 5, 101)
+_TESTED = "tested.json"
 
 
 @dataclass(frozen=True)
@@ -171,7 +181,7 @@ def _run_unit(experiment: Experiment, folder: Path, unit: tuple[str, str], tell:
     # Twice a quarter of the epochs is not past half of them, so that the last validation comes at the end.
     rung = max(1, experiment.epochs // 4) if experiment.prune else experiment.epochs
     settings = Settings(epochs=experiment.epochs, validate_every=rung)
-    data = make_dataset(operation, experiment.seed, dtype=torch.float32)
+    data = make_dataset(operation, derived_seed(experiment.seed, "data"), dtype=torch.float32)
 
     def on_epoch(epoch: int, losses: Tensor, _: Tensor | None) -> None:
         if epoch % 20 == 0:
@@ -185,16 +195,19 @@ def _run_unit(experiment: Experiment, folder: Path, unit: tuple[str, str], tell:
 
     def evaluate(candidates: Sequence[Candidate], claim: Path) -> list[float | Pruned]:
         values: dict[int, float | Pruned] = {}
+        errors: dict[str, dict[str, float | None]] = {"small": {}, "large": {}}
         for key in sorted({kind.group(candidate.parameters) for candidate in candidates}):
             members = [candidate for candidate in candidates if kind.group(candidate.parameters) == key]
             members.sort(key=lambda member: -member.parameters.get("layers", 0))
-            models = [kind.build(member.parameters, experiment.seed + member.number) for member in members]
+            seeds = [derived_seed(experiment.seed, "search", member.number) for member in members]
+            models = [kind.build(member.parameters, seed) for member, seed in zip(members, seeds, strict=True)]
+            stack = kind.stack(models)
             result = train(
-                kind.stack(models),
+                stack,
                 _repeat(data.train, len(models)),
                 squared_error,
                 settings=settings,
-                seed=[experiment.seed + member.number for member in members],
+                seed=seeds,
                 validation=_repeat(data.validation, len(models)),
                 checkpoint=claim / f"group-{key}.safetensors",
                 prune=better_half if experiment.prune else None,
@@ -203,6 +216,11 @@ def _run_unit(experiment: Experiment, folder: Path, unit: tuple[str, str], tell:
             assert result.validation is not None
             for i, (member, value) in enumerate(zip(members, result.validation.tolist(), strict=True)):
                 values[member.number] = Pruned(value, result.pruned[i]) if i in result.pruned else value
+            kept = [member.number for i, member in enumerate(members) if i not in result.pruned]
+            for name, part in (("small", data.small), ("large", data.large)):
+                errors[name] |= dict(zip(map(str, kept), rmse_of_stack(stack, [part] * len(kept)), strict=True))
+        # Written down for all and told of the one that is chosen, on validation data alone.
+        write_json(claim / _TESTED, errors)
         return [values[candidate.number] for candidate in candidates]
 
     search = Search(
@@ -221,6 +239,7 @@ def _run_unit(experiment: Experiment, folder: Path, unit: tuple[str, str], tell:
         "parameters": best.parameters,
         "trial": best.number,
         "validation_rmse": None if best.value is None else best.value**0.5,
+        "chosen": {name: errors[str(best.number)] for name, errors in read_json(search.claim_of(best) / _TESTED).items()},
         "trials": [asdict(trial) for trial in search.finished()],
         **final,
         "seconds": time.perf_counter() - start,
@@ -236,9 +255,13 @@ def _train_fresh_seeds(
     checkpoint: Path,
     on_epoch: Callable[[int, Tensor, Tensor | None], None],
 ) -> dict[str, Any]:
-    seeds = [experiment.seed + 1000 + i for i in range(experiment.seeds)]
+    # The data of the search have the number 0.
+    seeds, data_seeds, size_seeds = (
+        [derived_seed(experiment.seed, purpose, i + 1) for i in range(experiment.seeds)]
+        for purpose in ("fresh", "data", "sizes")
+    )
     models = [kind.build(parameters, seed) for seed in seeds]
-    datasets = [make_dataset(operation, seed, dtype=torch.float32) for seed in seeds]
+    datasets = [make_dataset(operation, seed, dtype=torch.float32) for seed in data_seeds]
     stack = kind.stack(models)
     train(
         stack,
@@ -250,13 +273,14 @@ def _train_fresh_seeds(
         on_epoch=on_epoch,
     )
     stack.unstack(models)  # type: ignore[arg-type]
-    generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+    generators = [torch.Generator().manual_seed(seed) for seed in size_seeds]
     by_size = {}
     for size in SIZES:
         fresh = [draw(OPERATIONS[operation], 100, (size,), generator, torch.float32) for generator in generators]
         by_size[size] = rmse_of_stack(stack, fresh)
     return {
         "seeds": seeds,
+        "data_seeds": data_seeds,
         "small": rmse_of_stack(stack, [data.small for data in datasets]),
         "large": rmse_of_stack(stack, [data.large for data in datasets]),
         "by_size": by_size,

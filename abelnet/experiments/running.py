@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Tell", "claim_folder", "run_units", "write_results"]
+__all__ = ["Tell", "claim_folder", "derived_seed", "run_units", "write_results"]
 
 import json
 import multiprocessing
@@ -15,6 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 import abelnet
@@ -24,6 +25,17 @@ from abelnet.files import read_json, write_json
 Unit = tuple[Any, ...]
 Tell = Callable[[float], None]
 """What a unit calls with the part of its work, from 0 to 1, that it has done since it last did so."""
+
+
+def derived_seed(seed: int, purpose: str, number: int = 0) -> int:
+    """A random seed for one purpose of an experiment, independent of those for any other purpose or number.
+
+    Example:
+        >>> derived_seed(0, "data") == derived_seed(0, "data"), derived_seed(0, "data") == derived_seed(0, "model")
+        (True, False)
+    """
+    source = np.random.SeedSequence(seed, spawn_key=(*purpose.encode(), number))
+    return int(source.generate_state(1, np.uint64)[0] >> 1)
 
 
 def claim_folder(folder: Path, settings: dict[str, Any]) -> None:
