@@ -1,62 +1,74 @@
-"""Learn how things combine: commutative, associative operations learned from examples."""
+"""Learn how things combine: commutative, associative operations learned from examples.
 
-from abelnet.accumulator import Accumulator
-from abelnet.bijections import (
-    Affine,
-    Bijection,
-    Chain,
-    Generator,
-    Glow,
-    GlowCoupling,
-    Monotonic,
-    Permutation,
-    RationalQuadraticSpline,
-    SinhArcsinh,
-    glow,
-)
-from abelnet.certificates import generator_bound, lipschitz, merge_bound, size_bound
-from abelnet.errors import AbelnetError
-from abelnet.estimators import LawRegressor
-from abelnet.laws import Constant, Law, Maximum, Minimum, Polynomial, Product, Sum
-from abelnet.learning import NoLawError
-from abelnet.multisets import Multisets
-from abelnet.operation import AbelianGroup, AbelianNet, AbelianSemigroup, Operation
-from abelnet.theory import find_counterexample, law_defects
+Names are loaded on first use, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from abelnet.accumulator import Accumulator
+    from abelnet.bijections import (
+        Affine,
+        Bijection,
+        Chain,
+        Generator,
+        Glow,
+        GlowCoupling,
+        Monotonic,
+        Permutation,
+        RationalQuadraticSpline,
+        SinhArcsinh,
+        glow,
+    )
+    from abelnet.discovery import LawRegressor, NoLawError
+    from abelnet.errors import AbelnetError
+    from abelnet.laws import Constant, Law, Maximum, Minimum, Polynomial, Product, Sum
+    from abelnet.multisets import Multisets
+    from abelnet.operation import AbelianGroup, AbelianNet, AbelianSemigroup, Operation
+    from abelnet.verify import find_counterexample, generator_bound, law_defects, lipschitz, merge_bound, size_bound
 
 __version__ = "0.1.0"
 
+_HOMES = {
+    "accumulator": ("Accumulator",),
+    "bijections": (
+        "Affine",
+        "Bijection",
+        "Chain",
+        "Generator",
+        "Glow",
+        "GlowCoupling",
+        "Monotonic",
+        "Permutation",
+        "RationalQuadraticSpline",
+        "SinhArcsinh",
+        "glow",
+    ),
+    "discovery": ("LawRegressor", "NoLawError"),
+    "errors": ("AbelnetError",),
+    "laws": ("Constant", "Law", "Maximum", "Minimum", "Polynomial", "Product", "Sum"),
+    "multisets": ("Multisets",),
+    "operation": ("AbelianGroup", "AbelianNet", "AbelianSemigroup", "Operation"),
+    "verify": ("find_counterexample", "generator_bound", "law_defects", "lipschitz", "merge_bound", "size_bound"),
+}
+_HOME_OF = {name: f"abelnet.{home}" for home, names in _HOMES.items() for name in names}
+
 __all__ = [
-    "AbelianGroup",
-    "AbelianNet",
-    "AbelianSemigroup",
-    "AbelnetError",
-    "Accumulator",
-    "Affine",
-    "Bijection",
-    "Chain",
-    "Constant",
-    "Generator",
-    "Glow",
-    "GlowCoupling",
-    "Law",
-    "LawRegressor",
-    "Maximum",
-    "Minimum",
-    "Monotonic",
-    "Multisets",
-    "NoLawError",
-    "Operation",
-    "Permutation",
-    "Polynomial",
-    "Product",
-    "RationalQuadraticSpline",
-    "SinhArcsinh",
-    "Sum",
-    "find_counterexample",
-    "generator_bound",
-    "glow",
-    "law_defects",
-    "lipschitz",
-    "merge_bound",
-    "size_bound",
+    "__version__",
+    *_HOME_OF,
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'abelnet' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

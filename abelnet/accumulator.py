@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from abelnet.bijections import Bijection
-from abelnet.errors import AbelnetError, check_dtype, check_finite, check_values
+from abelnet.checks import check_dtype, check_finite, check_values
+from abelnet.errors import AbelnetError
 from abelnet.laws import Law
 
 

@@ -10,7 +10,8 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from abelnet.errors import AbelnetError, peek
+from abelnet.checks import peek
+from abelnet.errors import AbelnetError
 from abelnet.multisets import Multisets
 
 

@@ -11,15 +11,8 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from abelnet.errors import (
-    AbelnetError,
-    check_count,
-    check_finite,
-    check_integers,
-    check_range,
-    check_values,
-    peek,
-)
+from abelnet.checks import check_count, check_finite, check_integers, check_range, check_values, peek
+from abelnet.errors import AbelnetError
 
 MultisetValues: TypeAlias = Tensor | Sequence[Tensor]
 

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from abelnet.accumulator import Accumulator
 from abelnet.bijections import Bijection
-from abelnet.errors import AbelnetError, check_dtype, check_finite, check_integers, check_range, check_values
+from abelnet.checks import check_dtype, check_finite, check_integers, check_range, check_values
+from abelnet.errors import AbelnetError
 from abelnet.laws import Law, Polynomial, Product, Sum
 from abelnet.multisets import Multisets, MultisetValues
 

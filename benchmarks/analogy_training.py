@@ -23,7 +23,7 @@ from _timing import interleave
 from torch import Tensor
 
 from abelnet.bijections import GlowCoupling
-from abelnet.training import Settings, train
+from abelnet.training.loop import Settings, train
 from abelnet.words import CosineLoss, GroupAnalogy, WordVectors, bats_questions, google_pairs
 from abelnet.words.questions import Questions
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import torch
 
-from abelnet.certificates import reach, size_bound
 from abelnet.experiments.certify import TRUTHS, certify, train_synthetic
-from abelnet.experiments.synthetic import OPERATIONS
+from abelnet.experiments.synthetic.data import OPERATIONS
+from abelnet.verify.certificates import reach, size_bound
 
 SETS = 10_000
 

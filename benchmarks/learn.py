@@ -17,14 +17,14 @@ import torch
 from torch import nn
 
 from abelnet import AbelianGroup, AbelianSemigroup, Monotonic
-from abelnet.baselines import DeepSets
-from abelnet.estimators import LawRegressor
-from abelnet.examples import Examples
-from abelnet.experiments.comparison import rmse_of_stack, squared_error, stack_data
-from abelnet.experiments.synthetic import OPERATIONS, MultisetData, make_dataset
-from abelnet.spectral import SpectralFit
-from abelnet.stacking import DeepSetsStack, OperationStack
-from abelnet.training import Settings, train
+from abelnet.discovery.estimator import LawRegressor
+from abelnet.discovery.examples import Examples
+from abelnet.discovery.spectral import SpectralFit
+from abelnet.experiments.synthetic.comparison import rmse_of_stack, squared_error, stack_data
+from abelnet.experiments.synthetic.data import OPERATIONS, MultisetData, make_dataset
+from abelnet.nn.baselines import DeepSets
+from abelnet.training.loop import Settings, train
+from abelnet.training.stacks import DeepSetsStack, OperationStack
 
 
 def table(data: MultisetData) -> np.ndarray:

@@ -14,11 +14,11 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from abelnet.baselines import DeepSets
-from abelnet.experiments.comparison import MODELS
-from abelnet.experiments.synthetic import make_dataset
+from abelnet.experiments.synthetic.comparison import MODELS
+from abelnet.experiments.synthetic.data import make_dataset
+from abelnet.nn.baselines import DeepSets
 from abelnet.operation import Operation
-from abelnet.training import Settings, train
+from abelnet.training.loop import Settings, train
 
 BATCH = 32
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from abelnet import LawRegressor, tables
+from abelnet import LawRegressor
+from abelnet.engines import tables
 
 generator = np.random.default_rng(0)
 folder = Path(tempfile.mkdtemp())

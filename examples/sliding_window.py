@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from abelnet.experiments import synthetic
+from abelnet.experiments.synthetic import data as synthetic
 
 
 def main() -> None:

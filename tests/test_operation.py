@@ -22,7 +22,7 @@ from abelnet import (
     Polynomial,
     Sum,
 )
-from abelnet.theory import law_defects
+from abelnet.verify.defects import law_defects
 
 STARTS = {f"{name}-random": make for name, make in BIJECTIONS.items()} | {
     f"{name}-identity": make for name, make in IDENTITY_LIKE.items()

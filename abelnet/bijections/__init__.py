@@ -3,7 +3,7 @@
 from abelnet.bijections.base import Bijection, Chain, Elementwise
 from abelnet.bijections.coupling import Glow, GlowCoupling, Permutation, glow
 from abelnet.bijections.elementwise import Affine, SinhArcsinh
-from abelnet.bijections.generator import GENERATORS, Generator, GeneratorKind
+from abelnet.bijections.families import GENERATORS, Generator, GeneratorKind
 from abelnet.bijections.monotonic import Monotonic
 from abelnet.bijections.spline import RationalQuadraticSpline
 

@@ -10,7 +10,8 @@ from typing import cast
 
 from torch import Tensor, nn
 
-from abelnet.errors import AbelnetError, check_count
+from abelnet.checks import check_count
+from abelnet.errors import AbelnetError
 
 
 class Bijection(nn.Module, ABC):

@@ -17,7 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from abelnet.bijections.base import Bijection, Chain
-from abelnet.errors import AbelnetError, check_count, check_values
+from abelnet.checks import check_count, check_values
+from abelnet.errors import AbelnetError
 
 # Rows that pass through all layers together: more would fall out of the processor's cache between two layers.
 _CHUNK = 768

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from abelnet.bijections.base import Elementwise
-from abelnet.errors import check_values
+from abelnet.checks import check_values
 
 
 class Affine(Elementwise):

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from abelnet.bijections.base import Elementwise
-from abelnet.errors import AbelnetError, check_count, check_values
+from abelnet.checks import check_count, check_values
+from abelnet.errors import AbelnetError
 
 # Numbers of lines evaluated at a time when the active ones are searched: bounds memory whatever the batch.
 _CHUNK = 1 << 22
@@ -73,7 +74,7 @@ class Monotonic(Elementwise):
         nn.init.uniform_(self.log_weight, -spread, spread, generator=generator)
         nn.init.uniform_(self.bias, -spread, spread, generator=generator)
         with torch.no_grad():
-            self.log_weight += math.log(slope)
+            self.log_weight.add_(math.log(slope))
             self.bias.mul_(slope).add_(offset)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from abelnet.bijections.base import Chain, Elementwise
 from abelnet.bijections.elementwise import Affine
-from abelnet.errors import AbelnetError, check_count, check_values
+from abelnet.checks import check_count, check_values
+from abelnet.errors import AbelnetError
 
 
 class _Bin(NamedTuple):

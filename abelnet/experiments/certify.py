@@ -3,7 +3,7 @@ r"""How far a learned operation may be wrong at any size: measured, by our bound
 For groups, at each size :math:`b`:
 
 - *measured*: the worst error over random multisets, a lower bound of the worst error there is;
-- *ours*: the smaller of :func:`~abelnet.certificates.generator_bound` and :func:`~abelnet.certificates.merge_bound`;
+- *ours*: the smaller of :func:`~abelnet.generator_bound` and :func:`~abelnet.merge_bound`;
 - *Theorem 3*: with exact Lipschitz constants on the range that is reached, and with the error up to size 4 on all
   intermediate results that its proof meets, which is itself certified by a generator bound.
 
@@ -34,16 +34,17 @@ import torch
 from torch import Tensor
 
 from abelnet.bijections import Affine, Generator
-from abelnet.certificates import generator_bound, merge_bound, reach, size_bound
-from abelnet.curves import Curve
-from abelnet.errors import AbelnetError, check_count
-from abelnet.estimators import LawRegressor
-from abelnet.experiments.comparison import MODELS, squared_error, stack_data
-from abelnet.experiments.synthetic import OPERATIONS, make_dataset
+from abelnet.checks import check_count
+from abelnet.discovery.estimator import LawRegressor
+from abelnet.errors import AbelnetError
+from abelnet.experiments.synthetic.comparison import MODELS, squared_error, stack_data
+from abelnet.experiments.synthetic.data import OPERATIONS, make_dataset
 from abelnet.files import replacing, write_text
 from abelnet.laws import Polynomial, Product, Sum
 from abelnet.operation import Operation
-from abelnet.training import Settings, train
+from abelnet.training.loop import Settings, train
+from abelnet.verify.certificates import generator_bound, merge_bound, reach, size_bound
+from abelnet.verify.curves import Curve
 
 
 def _line() -> Affine:
@@ -106,7 +107,7 @@ def train_synthetic(
     """Trains the paper's min-max network on an operation of the synthetic experiment, as a group or a semigroup.
 
     Arguments:
-        name: The operation, a key of :data:`~abelnet.experiments.synthetic.OPERATIONS`.
+        name: The operation, a key of :data:`~abelnet.experiments.synthetic.data.OPERATIONS`.
         seed: Fixes data and start.
         groups: Number of groups of lines.
         units: Number of lines in each group.

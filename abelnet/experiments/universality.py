@@ -27,13 +27,14 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from abelnet.baselines import DeepSets
 from abelnet.bijections import Bijection, glow
-from abelnet.errors import AbelnetError, check_count, check_values
-from abelnet.experiments.synthetic import MultisetData
+from abelnet.checks import check_count, check_values
+from abelnet.errors import AbelnetError
+from abelnet.experiments.synthetic.data import MultisetData
 from abelnet.files import replacing, write_json, write_text
+from abelnet.nn.baselines import DeepSets
 from abelnet.operation import AbelianGroup
-from abelnet.training import Settings, train
+from abelnet.training.loop import Settings, train
 
 SMALL_SIZES = (2, 3, 4)
 SIZES = (2, 3, 4, 10, 20, 30, 40, 50)

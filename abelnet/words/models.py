@@ -25,12 +25,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from abelnet.baselines import MLP
 from abelnet.bijections import glow
-from abelnet.errors import AbelnetError, check_count
+from abelnet.checks import check_count
+from abelnet.errors import AbelnetError
 from abelnet.files import replacing
+from abelnet.nn.baselines import MLP
 from abelnet.operation import AbelianGroup
-from abelnet.training import Data
+from abelnet.training.loop import Data
 from abelnet.words.evaluation import Model, offset
 from abelnet.words.questions import Questions
 from abelnet.words.retrieval import nearest

@@ -26,7 +26,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from abelnet.errors import AbelnetError, check_count
+from abelnet.checks import check_count
+from abelnet.errors import AbelnetError
 from abelnet.words.vectors import WordVectors
 
 CASES = ("auto", "keep", "lower", "fold")

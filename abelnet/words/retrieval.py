@@ -15,7 +15,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from abelnet.errors import AbelnetError, check_count, check_values
+from abelnet.checks import check_count, check_values
+from abelnet.errors import AbelnetError
 
 _BLOCK = 32
 # So many blocks are looked at together when the best are chosen.

@@ -20,7 +20,8 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from abelnet.errors import AbelnetError, check_count
+from abelnet.checks import check_count
+from abelnet.errors import AbelnetError
 from abelnet.words.cleaning import Report, decode, select
 from abelnet.words.formats import (
     KINDS,

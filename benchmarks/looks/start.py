@@ -12,10 +12,10 @@ from concurrent.futures import ProcessPoolExecutor
 import torch
 
 from abelnet import AbelianGroup, AbelianSemigroup, Monotonic
-from abelnet.experiments.comparison import rmse_of_stack, squared_error, stack_data
-from abelnet.experiments.synthetic import OPERATIONS, draw, make_dataset
-from abelnet.stacking import OperationStack
-from abelnet.training import Settings, train
+from abelnet.experiments.synthetic.comparison import rmse_of_stack, squared_error, stack_data
+from abelnet.experiments.synthetic.data import OPERATIONS, draw, make_dataset
+from abelnet.training.loop import Settings, train
+from abelnet.training.stacks import OperationStack
 
 SEEDS = range(50_000, 50_010)
 

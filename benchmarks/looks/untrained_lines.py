@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load_file
 
 from abelnet import AbelianGroup, AbelianSemigroup, Monotonic, Operation
-from abelnet.experiments.synthetic import OPERATIONS, MultisetData, make_dataset
+from abelnet.experiments.synthetic.data import OPERATIONS, MultisetData, make_dataset
 
 
 def lines_used(operation: Operation, data: MultisetData) -> tuple[torch.Tensor, torch.Tensor]:

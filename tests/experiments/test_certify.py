@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from abelnet import AbelianGroup, AbelnetError, Affine, LawRegressor, cli
 from abelnet.experiments.certify import TRUTHS, certify, certify_model, train_synthetic
-from abelnet.experiments.synthetic import OPERATIONS
+from abelnet.experiments.synthetic.data import OPERATIONS
 
 
 @pytest.mark.parametrize("name", sorted(TRUTHS))

@@ -16,7 +16,7 @@ from abelnet.experiments.universality import (
     universality,
     write_universality,
 )
-from abelnet.theory import find_counterexample
+from abelnet.verify.defects import find_counterexample
 
 
 @pytest.mark.parametrize("dim", [2, 3])

@@ -1,0 +1,94 @@
+"""Input checks, run before anything is computed; each raises one :class:`~abelnet.AbelnetError`."""
+
+from __future__ import annotations
+
+__all__ = [
+    "check_count",
+    "check_dtype",
+    "check_finite",
+    "check_integers",
+    "check_range",
+    "check_values",
+    "peek",
+]
+
+import operator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from abelnet.errors import AbelnetError
+
+
+def check_count(name: str, n: Any, least: int = 1) -> int:
+    """The whole number ``n``; raises unless it is one, and at least ``least``."""
+    try:
+        count = operator.index(n)
+    except TypeError:
+        raise AbelnetError(f"{name}: expected a whole number, got {n!r}") from None
+    if count < least:
+        raise AbelnetError(f"{name}: expected at least {least}, got {count}")
+    return count
+
+
+def check_dtype(name: str, x: Tensor, module: nn.Module) -> None:
+    """Raises unless ``x`` has the dtype and device of the module's parameters."""
+    parameter = next(module.parameters(), x)
+    if x.device != parameter.device:
+        raise AbelnetError(f"{name}: expected on {parameter.device} as the parameters are, got {x.device}")
+    if x.dtype != parameter.dtype and not torch.is_autocast_enabled(x.device.type):
+        raise AbelnetError(
+            f"{name}: expected {parameter.dtype} as the parameters are, got {x.dtype}; "
+            f"convert the values, or the operation with .to({x.dtype})"
+        )
+
+
+def check_values(name: str, x: Any, dim: int) -> None:
+    """Raises unless ``x`` is a floating-point tensor of shape :math:`(*, d)`; the values are not looked at."""
+    if not isinstance(x, Tensor):
+        raise AbelnetError(f"{name}: expected a torch.Tensor of shape (*, {dim}), got {type(x).__name__}")
+    if not x.is_floating_point():
+        raise AbelnetError(f"{name}: expected a floating-point tensor, got {x.dtype}; convert it with .float()")
+    if x.ndim == 0 or x.shape[-1] != dim:
+        raise AbelnetError(f"{name}: expected shape (*, {dim}), got {tuple(x.shape)}")
+
+
+def check_finite(name: str, x: Tensor) -> None:
+    """Raises if ``x`` has a NaN or an infinity. Under tracing, where values cannot be looked at, it passes."""
+    if torch.compiler.is_compiling():
+        return
+    x = x.detach()
+    # One NaN or infinity makes the sum non-finite, and a sum costs a tenth of an elementwise test; a finite tensor
+    # whose sum overflows is cleared by the second look.
+    if peek(torch.isfinite(x.sum()), True) or peek(torch.isfinite(x).all(), True):
+        return
+    bad = int(x.numel() - torch.isfinite(x).sum())
+    kinds = [kind for kind, found in (("NaN", x.isnan()), ("infinity", x.isinf())) if found.any()]
+    raise AbelnetError(f"{name}: expected finite values, got {bad} of {x.numel()} that are {' or '.join(kinds)}")
+
+
+def check_integers(name: str, x: Any) -> Tensor:
+    """The tensor ``x`` as long integers; raises unless it has integers."""
+    if not isinstance(x, Tensor) or x.is_floating_point() or x.is_complex() or x.dtype == torch.bool:
+        raise AbelnetError(f"{name}: expected a tensor of integers, got {getattr(x, 'dtype', type(x).__name__)}")
+    return x.long()
+
+
+def check_range(name: str, index: Tensor, count: int) -> None:
+    """Raises unless all entries are from 0 to ``count - 1``. Under tracing it passes."""
+    if index.numel() == 0:
+        return
+    low, high = torch.aminmax(index)
+    if peek(low, 0) < 0 or peek(high, 0) >= count:
+        raise AbelnetError(f"{name}: expected entries from 0 to {count - 1}, got {int(low)} to {int(high)}")
+
+
+def peek(x: Tensor, default: Any) -> Any:
+    """The Python value of a one-element tensor, or ``default`` where it has none to show (compile, export, vmap)."""
+    if torch.compiler.is_compiling():
+        return default
+    try:
+        return x.item()
+    except RuntimeError:
+        return default

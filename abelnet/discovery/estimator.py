@@ -1,0 +1,179 @@
+"""The scikit-learn front: fit, predict and score the law behind a table of examples."""
+
+from __future__ import annotations
+
+__all__ = ["LawRegressor"]
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from abelnet.discovery.examples import Examples, examples_of, sets_of, targets_of
+from abelnet.discovery.families import Entry
+from abelnet.discovery.search import LearnedLaw, Stream, learn_law
+from abelnet.errors import AbelnetError
+from abelnet.files import read_json, replacing, write_json
+from abelnet.saving import describe, rebuild
+
+
+class LawRegressor:
+    r"""Learns the commutative, associative law behind a table of examples, in the manner of scikit-learn.
+
+    Vectors are taken to be combined element by element: each dimension has a law of its own.
+
+    Arguments:
+        seed: Fixes which examples are held out.
+        refuse: Whether to raise :class:`NoLawError` where the examples follow no law; otherwise the best is kept.
+        polish: Whether to train curves by gradient descent where no law of few numbers fits.
+
+    Attributes:
+        laws_: A :class:`LearnedLaw` for each dimension, once fitted.
+
+    Example:
+        >>> X = [[0.1, 0.2], [0.05, -0.1, 0.3], [0.2, 0.2], [-0.1, 0.4], [0.3, 0.1]] * 4
+        >>> y = [np.prod(1 + np.array(returns)) - 1 for returns in X]
+        >>> model = LawRegressor().fit(X, y)
+        >>> print(model.laws_[0].formula)
+        x∘y = x + y + x·y
+        >>> model.predict([[0.1] * 10]).round(4)
+        array([1.5937])
+    """
+
+    def __init__(self, seed: int = 0, refuse: bool = True, polish: bool = True) -> None:
+        self.seed, self.refuse, self.polish = seed, refuse, polish
+        self._streams: list[Stream] = []
+        self._laws: list[LearnedLaw] | None = None
+        self._flat = True
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments, by name."""
+        return {"seed": self.seed, "refuse": self.refuse, "polish": self.polish}
+
+    def set_params(self, **parameters: Any) -> LawRegressor:
+        """Sets arguments by name."""
+        for name, value in parameters.items():
+            if name not in self.get_params():
+                raise AbelnetError(f"{name}: expected one of {', '.join(self.get_params())}")
+            setattr(self, name, value)
+        return self
+
+    def fit(self, X: Any, y: Any, *, on_step: Callable[[str], None] | None = None) -> LawRegressor:
+        """Learns from multisets and their results.
+
+        Arguments:
+            X: A list of arrays :math:`(n_i)` or :math:`(n_i, d)`, or a table :math:`(R, n)` or :math:`(R, n, d)` with
+                NaN where there is no element.
+            y: Results, :math:`(R)` or :math:`(R, d)`.
+            on_step: Called with a word about each step.
+        """
+        self._streams, self._laws = [], None
+        self.partial_fit(X, y)
+        self._solve(on_step)
+        return self
+
+    def partial_fit(self, X: Any, y: Any) -> LawRegressor:
+        """Takes in more examples; the law is worked out when it is next asked for."""
+        sets = sets_of(X)
+        if not sets:
+            raise AbelnetError("X: expected at least one set, got none")
+        dims = {one.shape[1] for one in sets}
+        if len(dims) != 1:
+            raise AbelnetError(f"X: expected elements of one number of dimensions, got {sorted(dims)}")
+        (dim,) = dims
+        target = targets_of(y, len(sets), dim)
+        if not self._streams:
+            self._streams = [Stream(self.seed) for _ in range(dim)]
+            self._flat = not isinstance(y, np.ndarray | Tensor) or y.ndim == 1
+        if len(self._streams) != dim:
+            raise AbelnetError(f"X: expected elements of {len(self._streams)} dimensions as before, got {dim}")
+        for i, stream in enumerate(self._streams):
+            stream.take(examples_of(sets, target, i))
+        self._laws = None
+        return self
+
+    @property
+    def sample_(self) -> list[Examples]:
+        """The examples of each dimension that were taken in; of very many, a random sample."""
+        return [stream.sample for stream in self._streams if stream.sample is not None]
+
+    @property
+    def laws_(self) -> list[LearnedLaw]:
+        if self._laws is None:
+            self._solve(None)
+        assert self._laws is not None
+        return self._laws
+
+    def predict(self, X: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The result of each multiset, of any size: :math:`(R)` where results were numbers, else :math:`(R, d)`."""
+        operations = [law.operation for law in self.laws_]
+        sets = sets_of(X)
+        if {one.shape[1] for one in sets} - {len(operations)}:
+            raise AbelnetError(f"X: expected elements of {len(operations)} dimensions")
+        rows = torch.from_numpy(np.concatenate([np.empty((0, len(operations))), *sets]))
+        ends = torch.from_numpy(np.cumsum([0, *(len(one) for one in sets)]))
+        with torch.no_grad():
+            results = [operation.reduce(rows[:, i : i + 1], ptr=ends)[:, 0] for i, operation in enumerate(operations)]
+        table: np.ndarray[Any, Any] = torch.stack(results, 1).numpy()
+        return table[:, 0] if self._flat and len(operations) == 1 else table
+
+    def score(self, X: Any, y: Any) -> float:
+        """The part of the variance of the results that the law explains, at most 1."""
+        found = self.predict(X)
+        target = np.asarray(y, dtype=np.float64).reshape(found.shape)
+        spread = float(((target - target.mean(0)) ** 2).sum())
+        return 1 - float(((target - found) ** 2).sum()) / spread if spread > 0 else math.nan
+
+    def save(self, folder: str | Path) -> None:
+        """Writes the laws to a folder: ``model.json`` and ``model.safetensors``."""
+        folder = Path(folder)
+        content = []
+        for law in self.laws_:
+            fields = {name: getattr(law, name) for name in law.__dataclass_fields__}
+            entry = fields.pop("entry")
+            content.append(
+                fields | {"operation": describe(law.operation), "entry": None if entry is None else asdict(entry)}
+            )
+        tensors = {
+            f"{i}.{name}": value.contiguous()
+            for i, law in enumerate(self.laws_)
+            for name, value in law.operation.state_dict().items()
+        }
+        with replacing(folder / "model.safetensors") as temporary:
+            save_file(tensors or {"none": torch.zeros(1)}, temporary)
+        write_json(folder / "model.json", {"flat": self._flat, "laws": content})
+
+    @staticmethod
+    def load(folder: str | Path) -> LawRegressor:
+        """Reads what :meth:`save` wrote."""
+        folder = Path(folder)
+        if not (folder / "model.json").exists():
+            raise AbelnetError(f"folder: expected model.json in {folder}, as abelnet learn writes it")
+        content = read_json(folder / "model.json")
+        tensors = load_file(folder / "model.safetensors")
+        model = LawRegressor()
+        model._flat, model._laws = content["flat"], []
+        for i, fields in enumerate(content["laws"]):
+            own = {name.partition(".")[2]: x for name, x in tensors.items() if name.partition(".")[0] == str(i)}
+            entry = fields["entry"]
+            if entry is not None:
+                entry |= {key: tuple(entry[key]) for key in ("theta", "coefficients")}
+            tried = [(title, count, rmse) for title, count, rmse in fields["tried"]]
+            built = {"operation": rebuild(fields["operation"], own), "tried": tried}
+            model._laws.append(LearnedLaw(**fields | built | {"entry": None if entry is None else Entry(**entry)}))
+        return model
+
+    def _solve(self, on_step: Callable[[str], None] | None) -> None:
+        if not self._streams:
+            raise AbelnetError("predict: expected a fit before it")
+        say = on_step or (lambda _: None)
+        self._laws = [
+            learn_law(stream, seed=self.seed, refuse=self.refuse, polish=self.polish, say=say)
+            for stream in self._streams
+        ]

@@ -1,0 +1,311 @@
+r"""The closed form: which law explains the examples, by eigenvalues, with no local minima.
+
+If :math:`y = x_1 \circ \dots \circ x_n` is a group, :math:`\sum_i \varphi(x_i) - \varphi(y) = 0`, which is linear in
+:math:`\varphi`. With :math:`\varphi = \sum_k c_k B_k` on splines, :math:`a_r = \sum_i B(x_{ri}) - B(y_r)` and the
+centred values :math:`P` of the basis, the best :math:`\varphi` of unit variance is a generalised eigenvector,
+
+.. math:: \lambda = \min_c \frac{c^\top (A^\top A / R + \mu \Omega) c}{c^\top (P^\top P / N) c} ,
+
+and :math:`\lambda` says how well *any* group explains the examples: 0 exactly, 1 not at all. For a semigroup the same
+holds for :math:`\psi = \log |\varphi|`, which has a pole where :math:`\varphi` crosses zero, at the element that
+absorbs all others: :math:`\log |x - x_0|` joins the basis, and :math:`x_0` is searched on a grid. All that is
+needed are sums over examples, so they can come in parts, and parts can be merged.
+"""
+
+from __future__ import annotations
+
+__all__ = ["COORDINATES", "Spectral", "SpectralFit", "fits_coordinate"]
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.interpolate import BSpline
+from scipy.linalg import eigh
+
+from abelnet.bijections import GENERATORS, Chain, Generator
+from abelnet.bijections.spline import spline_through
+from abelnet.discovery.examples import Examples
+from abelnet.errors import AbelnetError
+from abelnet.laws import Polynomial, Product, Sum
+from abelnet.operation import Operation
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+_CHUNK = 16_384
+
+COORDINATES: dict[str, tuple[str, tuple[float, ...]]] = {
+    "x": ("affine", ()),
+    "log x": ("logarithm", (0.0,)),
+    "logit x": ("logit", ()),
+}
+"""Coordinates that curves may be drawn in: the generator of each, and its parameters."""
+
+
+def fits_coordinate(examples: Examples, coordinate: str) -> bool:
+    """Whether all values and results have this coordinate."""
+    kind, parameters = COORDINATES[coordinate]
+    low, high = GENERATORS[kind].domain(*parameters)
+    return all(bool((x > low).all() and (x < high).all()) for x in (examples.values, examples.target))
+
+
+@dataclass(frozen=True)
+class Spectral:
+    """What the closed form found under one hypothesis.
+
+    Attributes:
+        hypothesis: ``"group"`` or ``"semigroup"``.
+        eigenvalue: How far the examples are from such a law, 0 to about 1.
+        absorbing: The absorbing element, of a semigroup.
+        points: Places :math:`(K)` between which the curve is interpolated.
+        curve: :math:`\\varphi` there, increasing.
+        slopes: Its slopes there; not to be trusted where they are not positive.
+        coordinate: What places are, a key of :data:`COORDINATES`.
+        falling: Whether :math:`\\varphi` is the negative of the curve; of a semigroup, where the sign matters.
+    """
+
+    hypothesis: str
+    eigenvalue: float
+    absorbing: float | None
+    points: Array
+    curve: Array
+    slopes: Array
+    coordinate: str = "x"
+    falling: bool = False
+
+    def operation(self) -> Operation:
+        """The law as an operation on numbers, over a spline."""
+        bijection = spline_through(self.points, self.curve, self.slopes)
+        if self.coordinate != "x":
+            generator = Generator(1, *COORDINATES[self.coordinate], dtype=torch.float64).requires_grad_(False)
+            bijection = Chain(generator, *bijection)
+        if self.hypothesis == "group":
+            return Operation(bijection, Sum())
+        # -φ(z) = φ(x) φ(y) for the negative of the curve is u * v = -uv.
+        return Operation(bijection, Polynomial(-1.0, 1.0) if self.falling else Product())
+
+
+class SpectralFit:
+    r"""Gathers the sums of the closed form, and solves it.
+
+    Knots stand at quantiles of the values and results of the first part; what lies beyond them later is taken along
+    straight lines.
+
+    Arguments:
+        knots: Number of inner knots.
+        coordinate: Whether to work in ``"x"``, in ``"log x"``, for positive numbers, or in ``"logit x"``, for numbers
+            between 0 and 1.
+
+    Example:
+        >>> from abelnet.experiments.synthetic.data import make_dataset
+        >>> data = Examples(*make_dataset("shifted_product", 0).train)
+        >>> group, semigroup, _ = SpectralFit().partial_fit(data).refine(data).solve()
+        >>> bool(group.eigenvalue > 1e-2 > 1e-6 > semigroup.eigenvalue)
+        True
+        >>> round(semigroup.absorbing, 4)
+        -2.0
+    """
+
+    def __init__(self, knots: int = 20, *, coordinate: str = "x") -> None:
+        if coordinate not in COORDINATES:
+            raise AbelnetError(f"coordinate: expected one of {', '.join(COORDINATES)}, got {coordinate!r}")
+        self.knots, self.coordinate = knots, coordinate
+        self.count, self.points = 0, 0
+        self._basis: _Basis | None = None
+        self.residual = self.square = np.zeros((0, 0))
+        self.total = np.zeros(0)
+
+    def partial_fit(self, examples: Examples) -> SpectralFit:
+        """Adds examples."""
+        if not fits_coordinate(examples, self.coordinate):
+            raise AbelnetError(f"examples: expected numbers that have a {self.coordinate}")
+        kind, parameters = COORDINATES[self.coordinate]
+        values, target = (GENERATORS[kind].forward(x, *parameters).numpy() for x in (examples.values, examples.target))
+        mask = examples.mask.numpy()
+        if self._basis is None:
+            self._start(_Basis.of(np.concatenate((values[mask], target)), self.knots))
+        assert self._basis is not None
+        for low in range(0, len(target), _CHUNK):
+            part = slice(low, low + _CHUNK)
+            rows = np.nonzero(mask[part])
+            of_values, of_target = self._basis(values[part][rows]), self._basis(target[part])
+            # Rows come sorted, so the sum over a set is one over neighbours.
+            starts = np.searchsorted(rows[0], np.arange(len(of_target)))
+            a = np.add.reduceat(of_values, starts, axis=0) - of_target
+            self.residual += a.T @ a
+            for points in (of_values, of_target):
+                self.square += points.T @ points
+                self.total += points.sum(0)
+                self.points += len(points)
+            self.count += len(a)
+        return self
+
+    def merge(self, other: SpectralFit) -> SpectralFit:
+        """Adds all that another fit with the same knots has gathered."""
+        if self._basis is None or other._basis is None or not self._basis.same(other._basis):
+            raise AbelnetError("other: expected a fit with the same knots; begin both with a copy of one that has them")
+        self.residual = self.residual + other.residual
+        self.square, self.total = self.square + other.square, self.total + other.total
+        self.count, self.points = self.count + other.count, self.points + other.points
+        return self
+
+    def refine(self, examples: Examples, penalty: float = 1e-7, rounds: int = 9) -> SpectralFit:
+        """A fit to these examples in which the absorbing element is found between the places of the grid."""
+        fit = self
+        for _ in range(rounds):
+            basis, best = fit._basis, fit._best_pole(penalty)
+            assert basis is not None
+            poles = basis.poles
+            low, high = poles[max(0, best - 1)], poles[min(len(poles) - 1, best + 1)]
+            fit = SpectralFit(self.knots, coordinate=self.coordinate)
+            fit._start(replace(basis, poles=np.linspace(low, high, 9)))
+            fit.partial_fit(examples)
+        return fit
+
+    def solve(self, penalty: float = 1e-7) -> list[Spectral]:
+        """The best group, and the best semigroup with a rising and with a falling curve.
+
+        Arguments:
+            penalty: Weight :math:`\\mu` of the curvature, against noise.
+        """
+        if self._basis is None:
+            raise AbelnetError("solve: expected examples before it, got none")
+        basis, places = self._basis, self._basis.places
+        value, c = self._smallest(None, penalty)
+        curve, slopes = _rising(basis.curve(places) @ c, basis.slope(places) @ c)
+        group = Spectral("group", value, None, places, curve, slopes, self.coordinate)
+        j = self._best_pole(penalty)
+        value, c = self._smallest(j, penalty)
+        pole = float(basis.poles[j])
+        # Any multiple of ψ is as good; this one makes φ cross zero with a finite slope.
+        c = c / c[-1]
+        points = np.unique(np.append(places[np.abs(places - pole) > 1e-9 * np.ptp(places)], pole))
+        beside = np.where(points == pole, points + 1e-6 * np.ptp(places), points)
+        psi = np.clip(basis.curve(beside) @ c[:-1] + np.log(np.abs(beside - pole)), -300, 300)
+        size, away = np.exp(psi), beside - pole
+        slopes = np.where(points == pole, size / away, size * np.abs(basis.slope(points) @ c[:-1] + 1 / away))
+        curve, slopes = _rising(np.where(points == pole, 0.0, np.sign(away) * size), slopes)
+        kind, parameters = COORDINATES[self.coordinate]
+        absorbing = GENERATORS[kind].inverse(torch.tensor(pole, dtype=torch.float64), *parameters).item()
+        semigroups = [
+            Spectral("semigroup", value, absorbing, points, curve, slopes, self.coordinate, falling)
+            for falling in (False, True)
+        ]
+        return [group, *semigroups]
+
+    def _start(self, basis: _Basis) -> None:
+        self._basis, width = basis, basis.width
+        self.residual, self.square, self.total = np.zeros((width, width)), np.zeros((width, width)), np.zeros(width)
+
+    def _best_pole(self, penalty: float) -> int:
+        assert self._basis is not None
+        return min(range(len(self._basis.poles)), key=lambda j: self._smallest(j, penalty)[0])
+
+    def _smallest(self, pole: int | None, penalty: float) -> tuple[float, Array]:
+        """The smallest eigenvalue and its curve, on the splines alone or with one of the poles."""
+        assert self._basis is not None
+        columns = np.arange(self._basis.splines)
+        if pole is not None:
+            columns = np.append(columns, self._basis.splines + pole)
+        pick = np.ix_(columns, columns)
+        mean = self.total / self.points
+        spread = (self.square / self.points - np.outer(mean, mean))[pick]
+        residual = self.residual[pick] / self.count
+        rough = self._basis.roughness
+        residual[: len(rough), : len(rough)] += penalty * rough
+        scale = np.sqrt(np.maximum(np.diag(spread), 1e-30 * np.diag(spread).max()))
+        residual, spread = residual / np.outer(scale, scale), spread / np.outer(scale, scale)
+        # Constants have no spread, so the ratio is turned over: the largest spread for the least residual.
+        residual += 1e-13 * np.trace(residual) / len(columns) * np.eye(len(columns))
+        last = [len(columns) - 1] * 2
+        values, vectors = eigh(spread, residual, subset_by_index=last)
+        return 1 / max(values[0], 1e-300), vectors[:, 0] / scale
+
+
+@dataclass(frozen=True)
+class _Basis:
+    """Cubic splines that go on as straight lines, then logarithms with a pole at each place of a grid."""
+
+    edges: Array
+    poles: Array
+
+    @staticmethod
+    def of(points: Array, knots: int) -> _Basis:
+        inner = np.unique(np.quantile(points, np.linspace(0, 1, knots + 2)))
+        low, high = inner[0], inner[-1]
+        if not high > low:
+            raise AbelnetError("examples: expected values that differ, got all the same")
+        # Knots closer than this would divide what nothing tells apart.
+        keep = np.concatenate(([True], np.diff(inner) > 1e-4 * (high - low) / knots))
+        inner = inner[keep]
+        if len(inner) < 3:
+            inner = np.linspace(low, high, 5)
+        edges = np.concatenate(([inner[0]] * 3, inner, [inner[-1]] * 3))
+        middle = np.quantile(points, np.linspace(0.02, 0.98, 33))
+        span = np.quantile(points, 0.95) - np.quantile(points, 0.05)
+        beyond = np.array(
+            [end + sign * part * span for end, sign in ((low, -1), (high, 1)) for part in (0.02, 0.1, 0.4)]
+        )
+        return _Basis(edges, np.unique(np.concatenate((middle, beyond, [0.0] if low <= 0 <= high else []))))
+
+    @property
+    def splines(self) -> int:
+        return len(self.edges) - 4
+
+    @property
+    def width(self) -> int:
+        return self.splines + len(self.poles)
+
+    @property
+    def places(self) -> Array:
+        """The knots, and two places between each two."""
+        knots = np.unique(self.edges)
+        return np.unique(
+            np.concatenate([knots[:-1] + part * np.diff(knots) for part in (0, 1 / 3, 2 / 3)] + [knots[-1:]])
+        )
+
+    @cached_property
+    def roughness(self) -> Array:
+        """The Gram matrix of second derivatives, in units of the range."""
+        low, high = self.edges[0], self.edges[-1]
+        places = self.places
+        second = BSpline(self.edges, np.eye(self.splines), 3).derivative(2)(places) * (high - low) ** 2
+        weights = np.gradient(places) / (high - low)
+        gram: Array = (second * weights[:, None]).T @ second / 1e4
+        return gram
+
+    def curve(self, x: Array) -> Array:
+        """Values of the splines, :math:`(N, K)`."""
+        low, high = self.edges[0], self.edges[-1]
+        spline = BSpline(self.edges, np.eye(self.splines), 3)
+        inside = np.clip(x, low, high)
+        result: Array = spline(inside)
+        outside = inside != x
+        if outside.any():
+            result[outside] += spline.derivative()(inside[outside]) * (x - inside)[outside, None]
+        return result
+
+    def slope(self, x: Array) -> Array:
+        """Slopes of the splines, :math:`(N, K)`."""
+        result: Array = BSpline(self.edges, np.eye(self.splines), 3).derivative()(
+            np.clip(x, self.edges[0], self.edges[-1])
+        )
+        return result
+
+    def __call__(self, x: Array) -> Array:
+        distance = np.abs(x[:, None] - self.poles)
+        span = self.edges[-1] - self.edges[0]
+        return np.concatenate((self.curve(x), np.log(np.maximum(distance, 1e-12 * span))), 1)
+
+    def same(self, other: _Basis) -> bool:
+        return np.array_equal(self.edges, other.edges) and np.array_equal(self.poles, other.poles)
+
+
+def _rising(curve: Array, slopes: Array) -> tuple[Array, Array]:
+    """The curve turned upwards, with what is left of dips made level but for a hair, and its slopes."""
+    if curve[-1] < curve[0]:
+        curve, slopes = -curve, -slopes
+    up, down = np.maximum.accumulate(curve), np.minimum.accumulate(curve[::-1])[::-1]
+    level = (up + down) / 2 + np.linspace(0, 1e-9, len(curve)) * np.ptp(curve)
+    return level, np.where(up == down, slopes, 0.0)

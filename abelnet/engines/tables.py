@@ -1,0 +1,319 @@
+"""Tables on disk, a part at a time: CSV by the standard library, Parquet where pyarrow is installed."""
+
+from __future__ import annotations
+
+__all__ = ["Columns", "apply_law", "examples_in", "read_rows"]
+
+import csv
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from abelnet.discovery.estimator import LawRegressor
+from abelnet.errors import AbelnetError
+from abelnet.files import replacing
+
+_ROWS = 100_000
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns mean what.
+
+    In long form each row is an element: ``set`` names its multiset and ``values`` its coordinates. In wide form, with
+    no ``set``, each row is a multiset, and ``values`` are its elements; an empty cell is no element.
+
+    Attributes:
+        values: Columns of numbers.
+        set: Column that names the multiset.
+        targets: Columns of results; in long form repeated on each row of a set.
+    """
+
+    values: tuple[str, ...]
+    set: str | None = None
+    targets: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.values:
+            raise AbelnetError("value: expected at least one column")
+        wanted = len(self.values) if self.set is not None else 1
+        if self.targets and len(self.targets) != wanted:
+            raise AbelnetError(f"target: expected {wanted} columns, as many as an element has, got {len(self.targets)}")
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions of an element."""
+        return len(self.values) if self.set is not None else 1
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a table: names of sets (in wide form, line numbers), numbers, and results; NaN where a cell is empty."""
+
+    sets: list[str]
+    values: Array
+    targets: Array
+
+
+def read_rows(path: str | Path, columns: Columns) -> Iterator[Rows]:
+    """Reads a table in parts that fit into memory, whatever its size.
+
+    Arguments:
+        path: A ``.csv`` or ``.parquet`` file.
+        columns: Which columns to read.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise AbelnetError(f"file: expected {path} to be there")
+    if path.suffix == ".parquet":
+        return _read_parquet(path, columns)
+    if path.suffix not in (".csv", ".tsv", ".txt"):
+        raise AbelnetError(f"file: expected .csv, .tsv or .parquet, got {path.name}")
+    return _read_csv(path, columns)
+
+
+def _read_csv(path: Path, columns: Columns) -> Iterator[Rows]:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",")
+        header = next(reader, None)
+        if header is None:
+            raise AbelnetError(f"file: expected a header line in {path}, got an empty file")
+        _check_header(path, header, columns)
+        places = [header.index(name) for name in (*columns.values, *columns.targets)]
+        set_place = None if columns.set is None else header.index(columns.set)
+        width = max([*places, set_place or 0]) + 1
+        line, rows = 1, []
+        for row in reader:
+            line += 1
+            if not row:
+                continue
+            if len(row) < width:
+                raise AbelnetError(f"{path}, line {line}: expected {len(header)} cells, got {len(row)}")
+            rows.append((str(line) if set_place is None else row[set_place], [row[place] for place in places], line))
+            if len(rows) == _ROWS:
+                yield _rows(path, columns, rows)
+                rows = []
+        if rows:
+            yield _rows(path, columns, rows)
+
+
+def _rows(path: Path, columns: Columns, rows: list[tuple[str, list[str], int]]) -> Rows:
+    cells = [cells for _, cells, _ in rows]
+    try:
+        table = np.array(cells, dtype=np.float64)
+    except ValueError:
+        table = np.array(
+            [[_number(path, line, name, cell) for name, cell in _named(columns, row)] for _, row, line in rows]
+        )
+    split = len(columns.values)
+    return Rows([name for name, _, _ in rows], table[:, :split], table[:, split:])
+
+
+def _named(columns: Columns, cells: Sequence[str]) -> Iterator[tuple[str, str]]:
+    return zip((*columns.values, *columns.targets), cells, strict=True)
+
+
+def _number(path: Path, line: int, column: str, cell: str) -> float:
+    if cell.strip().lower() in ("", "na", "nan", "null", "none"):
+        return math.nan
+    try:
+        return float(cell)
+    except ValueError:
+        raise AbelnetError(f"{path}, line {line}: expected a number in column {column}, got {cell!r}") from None
+
+
+def _read_parquet(path: Path, columns: Columns) -> Iterator[Rows]:
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise AbelnetError('file: expected pyarrow for Parquet; try pip install "abelnet[tables]"') from None
+    file = parquet.ParquetFile(path)
+    _check_header(path, file.schema_arrow.names, columns)
+    wanted = [*columns.values, *columns.targets] + ([columns.set] if columns.set is not None else [])
+    line = 0
+    for batch in file.iter_batches(_ROWS, columns=wanted):
+        numbers = []
+        for name in (*columns.values, *columns.targets):
+            try:
+                numbers.append(np.asarray(batch.column(name).to_numpy(zero_copy_only=False), dtype=np.float64))
+            except (TypeError, ValueError):
+                raise AbelnetError(f"{path}: expected numbers in column {name}") from None
+        table = np.stack(numbers, 1)
+        count = len(table)
+        names = (
+            [str(line + i + 1) for i in range(count)]
+            if columns.set is None
+            else [str(name) for name in batch.column(columns.set).to_pylist()]
+        )
+        line += count
+        yield Rows(names, table[:, : len(columns.values)], table[:, len(columns.values) :])
+
+
+def _check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
+    for name in (*columns.values, *columns.targets, *([columns.set] if columns.set is not None else [])):
+        if name not in header:
+            raise AbelnetError(f"{path}: expected a column {name}, got {', '.join(header)}")
+
+
+def examples_in(
+    path: str | Path, columns: Columns, *, skip_missing: bool = False
+) -> Iterator[tuple[list[str], list[Array], Array]]:
+    """Names of sets, the sets, and their results, in parts.
+
+    In long form the rows of a set should stand together, so that no more than a part is in memory; if they do not, the
+    whole table is.
+
+    Arguments:
+        path: The table.
+        columns: Which columns to read.
+        skip_missing: Whether sets with missing numbers are left out; otherwise they raise.
+    """
+    if columns.set is None:
+        for rows in read_rows(path, columns):
+            there = ~np.isnan(rows.values)
+            sets = [row[mask, None] for row, mask in zip(rows.values, there, strict=True)]
+            yield _sound(rows.sets, sets, rows.targets, skip_missing)
+        return
+    seen: set[str] = set()
+    try:
+        for names, sets, targets in _neighbours(path, columns):
+            if not seen.isdisjoint(names):
+                raise _ScatteredError
+            seen.update(names)
+            yield _sound(names, sets, targets, skip_missing)
+    except _ScatteredError:
+        if seen:
+            raise AbelnetError(
+                f"{path}: expected the rows of each {columns.set} to stand together in a table of this size; sort it"
+            ) from None
+        yield _sound(*_gathered(path, columns), skip_missing)
+
+
+class _ScatteredError(Exception):
+    pass
+
+
+def _neighbours(path: str | Path, columns: Columns) -> Iterator[tuple[list[str], list[Array], Array]]:
+    """Sets whose rows stand together, the last of each part kept for the next."""
+    names: list[str] = []
+    values = np.empty((0, len(columns.values)))
+    targets = np.empty((0, len(columns.targets)))
+    for rows in read_rows(path, columns):
+        names += rows.sets
+        values, targets = np.concatenate((values, rows.values)), np.concatenate((targets, rows.targets))
+        starts = _starts(names)
+        last = starts[-1]
+        if last > 0:
+            yield _cut(names[:last], values[:last], targets[:last], starts[:-1])
+        names, values, targets = names[last:], values[last:], targets[last:]
+    if names:
+        yield _cut(names, values, targets, _starts(names))
+
+
+def _starts(names: Sequence[str]) -> list[int]:
+    return [0, *(i for i in range(1, len(names)) if names[i] != names[i - 1])]
+
+
+def _cut(names: list[str], values: Array, targets: Array, starts: list[int]) -> tuple[list[str], list[Array], Array]:
+    heads = [names[start] for start in starts]
+    if len(set(heads)) < len(heads):
+        raise _ScatteredError
+    same = np.repeat(targets[starts], np.diff([*starts, len(names)]), axis=0)
+    differs = ~((targets == same) | (np.isnan(targets) & np.isnan(same))).all(1)
+    if differs.any():
+        raise AbelnetError(
+            f"target: expected the same on each row of a set, got others in set {names[differs.argmax()]}"
+        )
+    return heads, np.split(values, starts[1:]), targets[starts]
+
+
+def _gathered(path: str | Path, columns: Columns) -> tuple[list[str], list[Array], Array]:
+    """All sets of a table whose rows stand anywhere."""
+    parts = list(read_rows(path, columns))
+    names = [name for part in parts for name in part.sets]
+    values, targets = (np.concatenate([getattr(part, key) for part in parts]) for key in ("values", "targets"))
+    places = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    order = np.argsort([places[name] for name in names], kind="stable")
+    names = [names[i] for i in order]
+    return _cut(names, values[order], targets[order], _starts(names))
+
+
+def _sound(
+    names: list[str], sets: list[Array], targets: Array, skip_missing: bool
+) -> tuple[list[str], list[Array], Array]:
+    missing = [
+        len(one) == 0 or bool(np.isnan(one).any() or np.isnan(target).any())
+        for one, target in zip(sets, targets, strict=True)
+    ]
+    if not any(missing):
+        return names, sets, targets
+    if not skip_missing:
+        first = names[missing.index(True)]
+        raise AbelnetError(
+            f"file: expected numbers everywhere, got {sum(missing)} sets with missing ones, the first {first}; "
+            "--skip-missing leaves them out"
+        )
+    keep = [i for i, gap in enumerate(missing) if not gap]
+    return [names[i] for i in keep], [sets[i] for i in keep], targets[keep]
+
+
+def apply_law(
+    model: LawRegressor,
+    path: str | Path,
+    columns: Columns,
+    out: str | Path,
+    *,
+    on_rows: Callable[[int], None] | None = None,
+) -> int:
+    """Folds each set of a table, of any size, and writes one row for each: the set, then the result.
+
+    The table is read in parts; what is kept is a running state for each set, so rows may stand in any order.
+
+    Arguments:
+        model: The laws.
+        path: The table.
+        columns: Its columns; ``targets`` are not read.
+        out: The CSV file to write.
+        on_rows: Called with the number of rows after each part.
+
+    Returns:
+        The number of sets.
+    """
+    laws = model.laws_
+    if columns.dim != len(laws):
+        raise AbelnetError(f"value: expected {len(laws)} columns, as many as were learned from, got {columns.dim}")
+    accumulators = [law.operation.accumulator((0,)) for law in laws]
+    places: dict[str, int] = {}
+    for rows in read_rows(path, columns):
+        if columns.set is None:
+            row, element = np.nonzero(~np.isnan(rows.values))
+            names, values = [rows.sets[i] for i in row], rows.values[row, element][:, None]
+            index = [places.setdefault(name, len(places)) for name in rows.sets]
+            index = [index[i] for i in row]
+        else:
+            names, values = rows.sets, rows.values
+            index = [places.setdefault(name, len(places)) for name in names]
+        if not np.isfinite(values).all():
+            bad = names[int((~np.isfinite(values)).any(1).argmax())]
+            raise AbelnetError(f"{path}: expected finite numbers, got a missing or infinite one in set {bad}")
+        where, elements = torch.tensor(index, dtype=torch.long), torch.from_numpy(np.ascontiguousarray(values))
+        for i, accumulator in enumerate(accumulators):
+            accumulator.grow(len(places))
+            accumulator.add_at(where, elements[:, i : i + 1])
+        if on_rows is not None:
+            on_rows(len(rows.sets))
+    if not places:
+        raise AbelnetError(f"{path}: expected at least one row, got none")
+    results = torch.cat([accumulator.value() for accumulator in accumulators], 1).tolist()
+    titles = ["result"] if columns.dim == 1 else [f"result_{name}" for name in columns.values]
+    with replacing(Path(out)) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow([columns.set or "row", *titles])
+        writer.writerows([name, *result] for name, result in zip(places, results, strict=True))
+    return len(places)

@@ -1,0 +1,147 @@
+r"""The synthetic experiment: learn an operation from multisets of 2 to 4 elements, apply it to 10 to 12.
+
+The data are the paper's: five operations on single numbers drawn uniformly from :math:`[-5, 5]`; 500 multisets to
+train, 100 to validate and 100 to test of sizes 2 to 4, and 100 to test of sizes 10 to 12.
+"""
+
+from __future__ import annotations
+
+__all__ = ["OPERATIONS", "Dataset", "Learned", "MultisetData", "SyntheticOperation", "draw", "learn", "make_dataset"]
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from abelnet.discovery.estimator import LawRegressor
+from abelnet.discovery.search import LearnedLaw
+from abelnet.errors import AbelnetError
+from abelnet.operation import Operation
+from abelnet.verify.defects import LawDefects, law_defects
+
+SMALL_SIZES = (2, 3, 4)
+LARGE_SIZES = (10, 11, 12)
+_RANGE = 5.0
+
+
+@dataclass(frozen=True)
+class SyntheticOperation:
+    """An operation to be learned.
+
+    Attributes:
+        formula: How it is written.
+        is_group: Whether it is a group.
+        fold: The result over a multiset of numbers, of shape :math:`(n)`.
+    """
+
+    formula: str
+    is_group: bool
+    fold: Callable[[Tensor], Tensor]
+
+
+OPERATIONS = {
+    "sum": SyntheticOperation("x + y", True, lambda x: x.sum()),
+    "sum_plus_one": SyntheticOperation("x + y + 1", True, lambda x: x.sum() + (len(x) - 1)),
+    "cbrt": SyntheticOperation("cbrt(x³ + y³)", True, lambda x: _cbrt((x**3).sum())),
+    "product": SyntheticOperation("xy", False, lambda x: x.prod()),
+    "shifted_product": SyntheticOperation("x + y + xy/2", False, lambda x: 2 * ((1 + x / 2).prod() - 1)),
+}
+
+
+class MultisetData(NamedTuple):
+    """Multisets of numbers and their results: values and mask :math:`(S, n)`, targets :math:`(S)`."""
+
+    values: Tensor
+    mask: Tensor
+    target: Tensor
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The four parts of the paper's data for one operation."""
+
+    train: MultisetData
+    validation: MultisetData
+    small: MultisetData
+    large: MultisetData
+
+
+def make_dataset(name: str, seed: int, *, dtype: torch.dtype = torch.float64) -> Dataset:
+    """Draws the paper's data for one operation.
+
+    Arguments:
+        name: The operation, a key of :data:`OPERATIONS`.
+        seed: Fixes all draws.
+
+    Example:
+        >>> data = make_dataset("sum", seed=0)
+        >>> len(data.train.target), len(data.large.target)
+        (500, 100)
+    """
+    if name not in OPERATIONS:
+        raise AbelnetError(f"name: expected one of {', '.join(OPERATIONS)}, got {name!r}")
+    generator = torch.Generator().manual_seed(seed)
+    parts = ((500, SMALL_SIZES), (100, SMALL_SIZES), (100, SMALL_SIZES), (100, LARGE_SIZES))
+    return Dataset(*(draw(OPERATIONS[name], count, sizes, generator, dtype) for count, sizes in parts))
+
+
+def rmse(operation: Operation, data: MultisetData) -> float:
+    """Root of the mean squared error of an operation over multisets."""
+    with torch.no_grad():
+        return _squared_error(operation, data).sqrt().item()
+
+
+@dataclass(frozen=True)
+class Learned:
+    """An operation learned from the data, with its errors and the defects of its laws."""
+
+    law: LearnedLaw
+    small: float
+    large: float
+    defects: LawDefects
+
+
+def learn(name: str, *, seed: int = 0) -> Learned:
+    """Learns one operation from its training multisets, told nothing but them.
+
+    Arguments:
+        name: The operation, a key of :data:`OPERATIONS`.
+        seed: Fixes the data.
+
+    Example:
+        >>> learn("shifted_product").law.formula
+        'x∘y = x + y + 0.5·x·y'
+    """
+    data = make_dataset(name, seed)
+    sets = [one[there].numpy() for one, there in zip(data.train.values, data.train.mask, strict=True)]
+    (law,) = LawRegressor(seed=seed).fit(sets, data.train.target.numpy()).laws_
+    samples = _RANGE * (2 * torch.rand(1000, 1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) - 1)
+    operation = law.operation
+    return Learned(law, rmse(operation, data.small), rmse(operation, data.large), law_defects(operation, samples))
+
+
+def _squared_error(operation: Operation, data: MultisetData) -> Tensor:
+    folded = operation.reduce(data.values[..., None], mask=data.mask)
+    return (folded[..., 0] - data.target).square().mean()
+
+
+def draw(
+    operation: SyntheticOperation,
+    count: int,
+    sizes: tuple[int, ...],
+    generator: torch.Generator,
+    dtype: torch.dtype,
+) -> MultisetData:
+    """Draws multisets of numbers from :math:`[-5, 5]`, each size alike, with their results."""
+    drawn = torch.tensor(sizes)[torch.randint(len(sizes), (count,), generator=generator)]
+    mask = torch.arange(max(sizes)) < drawn[:, None]
+    values = _RANGE * (2 * torch.rand(mask.shape, generator=generator, dtype=torch.float64) - 1)
+    values = torch.where(mask, values, 0)
+    target = torch.stack([operation.fold(one[there]) for one, there in zip(values, mask, strict=True)])
+    return MultisetData(values.to(dtype), mask, target.to(dtype))
+
+
+def _cbrt(x: Tensor) -> Tensor:
+    return x.sign() * x.abs() ** (1 / 3)

@@ -1,0 +1,120 @@
+r"""The paper's rivals: multilayer perceptrons, and DeepSets made of two of them."""
+
+from __future__ import annotations
+
+__all__ = ["MLP", "DeepSets"]
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from abelnet.checks import check_values
+from abelnet.errors import AbelnetError
+
+
+class MLP(nn.Module):
+    r"""A multilayer perceptron with ReLU between its layers.
+
+    .. math:: f(x) = W_L \operatorname{relu}(\dots \operatorname{relu}(W_1 x + b_1) \dots) + b_L
+
+    Arguments:
+        widths: Width of the input, of each hidden layer, and of the output.
+        seed: Fixes the start; otherwise torch's own random state does.
+
+    Example:
+        >>> MLP([2, 8, 3], seed=0)(torch.randn(5, 2)).shape
+        torch.Size([5, 3])
+    """
+
+    def __init__(
+        self,
+        widths: Sequence[int],
+        *,
+        seed: int | None = None,
+        device: torch.device | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if len(widths) < 2 or min(widths) < 1:
+            raise AbelnetError(f"widths: expected two or more positive numbers, got {list(widths)}")
+        self.widths = list(widths)
+        pairs = list(pairwise(widths))
+        self.weights = nn.ParameterList(torch.empty(b, a, device=device, dtype=dtype) for a, b in pairs)
+        self.biases = nn.ParameterList(torch.empty(b, 1, device=device, dtype=dtype) for _, b in pairs)
+        self.reset_parameters(seed)
+
+    def reset_parameters(self, seed: int | None = None) -> None:
+        """Start with the weights of ``nn.Linear``."""
+        generator = None if seed is None else torch.Generator(self.biases[0].device).manual_seed(seed)
+        for weight, bias in zip(self.weights, self.biases, strict=True):
+            bound = 1 / math.sqrt(weight.shape[-1])
+            nn.init.uniform_(weight, -bound, bound, generator=generator)
+            nn.init.uniform_(bias, -bound, bound, generator=generator)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Maps :math:`(*, d)` to :math:`(*, d')`."""
+        check_values("x", x, self.widths[0])
+        columns = x.reshape(-1, x.shape[-1]).t()
+        last = len(self.weights) - 1
+        for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            columns = torch.addmm(bias, weight, columns)
+            if i < last:
+                columns = columns.relu_()
+        return columns.t().reshape(*x.shape[:-1], self.widths[-1])
+
+    def extra_repr(self) -> str:
+        return f"widths={self.widths}"
+
+
+class DeepSets(nn.Module):
+    r"""A permutation invariant function of a multiset, the baseline of the paper.
+
+    .. math:: f(\{x_1, \dots, x_n\}) = \rho\Big(\sum_i \varphi(x_i)\Big)
+
+    References:
+        Zaheer et al., Deep sets, NeurIPS 2017.
+
+    Arguments:
+        dim: Number of dimensions :math:`d` of an element and of the result.
+        layers: Number of linear layers of :math:`\varphi` and of :math:`\rho`.
+        middle: Width of the sum.
+        hidden: Width of the hidden layers.
+        seed: Fixes the start; otherwise torch's own random state does.
+
+    Example:
+        >>> DeepSets(1, layers=3, middle=8, hidden=16, seed=0)(torch.randn(5, 4, 1)).shape
+        torch.Size([5, 1])
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        layers: int = 3,
+        middle: int = 16,
+        hidden: int = 16,
+        *,
+        seed: int | None = None,
+        device: torch.device | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if layers < 1:
+            raise AbelnetError(f"layers: expected at least 1, got {layers}")
+        between = [hidden] * (layers - 1)
+        first: int | None = None
+        second: int | None = None
+        if seed is not None:
+            first, second = torch.randint(2**62, (2,), generator=torch.Generator().manual_seed(seed)).tolist()
+        self.inner = MLP([dim, *between, middle], seed=first, device=device, dtype=dtype)
+        self.outer = MLP([middle, *between, dim], seed=second, device=device, dtype=dtype)
+
+    def forward(self, values: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Maps multisets :math:`(*, n, d)`, with a boolean mask :math:`(*, n)`, to :math:`(*, d)`."""
+        check_values("values", values, self.inner.widths[0])
+        if mask is None:
+            return self.outer(self.inner(values).sum(-2))  # type: ignore[no-any-return]
+        values = torch.where(mask[..., None], values, 0)
+        return self.outer((self.inner(values) * mask[..., None]).sum(-2))  # type: ignore[no-any-return]
