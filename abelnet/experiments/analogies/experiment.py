@@ -8,7 +8,7 @@ comes to the same numbers.
 
 from __future__ import annotations
 
-__all__ = ["MODELS", "AnalogyExperiment", "AnalogyModel", "load_vectors", "run_analogies"]
+__all__ = ["MODELS", "AnalogyExperiment", "AnalogyModel", "load_vectors", "read_analogies", "run_analogies"]
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from torch import Tensor
 
 from abelnet.errors import AbelnetError
 from abelnet.experiments.running import Tell, claim_folder, run_units, write_results
-from abelnet.files import write_json
+from abelnet.files import read_json, write_json
 from abelnet.training.loop import Data, Loss, Settings, Validate, train
 from abelnet.training.tuning import Candidate, Integer, Real, Search, Space
 from abelnet.words.evaluation import Evaluation, evaluate, offset
@@ -181,6 +181,16 @@ def run_analogies(
     )
     parts = [_part(folder, *unit) for unit in units]
     return write_results(folder, asdict(experiment), parts, time.perf_counter() - start)
+
+
+def read_analogies(folder: str | Path) -> dict[str, Any]:
+    """Reads the ``results.json`` of a run that has finished."""
+    path = Path(folder) / "results.json"
+    if not path.is_file():
+        raise AbelnetError(
+            f"folder: expected results.json in {folder}, got no such file; abelnet analogies run writes it"
+        )
+    return read_json(path)  # type: ignore[no-any-return]
 
 
 def _run_unit(experiment: AnalogyExperiment, folder: Path, unit: tuple[str, int], tell: Tell) -> None:

@@ -275,10 +275,10 @@ def _train_fresh_seeds(
     )
     stack.unstack(models)  # type: ignore[arg-type]
     generators = [torch.Generator().manual_seed(seed) for seed in size_seeds]
-    by_size = {}
+    by_size = []
     for size in SIZES:
         fresh = [draw(OPERATIONS[operation], 100, (size,), generator, torch.float32) for generator in generators]
-        by_size[size] = rmse_of_stack(stack, fresh)
+        by_size.append({"size": size, "rmse": rmse_of_stack(stack, fresh)})
     return {
         "seeds": seeds,
         "data_seeds": data_seeds,
