@@ -1,4 +1,4 @@
-"""Tables: learn and apply from the command line, long and wide, in parts, and what is wrong with them."""
+"""Tables: long and wide, in parts, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -29,27 +29,6 @@ def returns(tmp_path: Path) -> Path:
             values = generator.uniform(-0.2, 0.3, generator.integers(2, 5))
             writer.writerows([f"a{account}", repr(float(x)), repr(float(np.prod(1 + values) - 1))] for x in values)
     return path
-
-
-def test_learn_then_apply(returns: Path, tmp_path: Path) -> None:
-    options = ["--set", "account", "--value", "x", "--target", "y", "--out", str(tmp_path / "model")]
-    result = RUNNER.invoke(cli.app, ["learn", str(returns), *options])
-    assert result.exit_code == 0, result.output
-    assert "x∘y = x + y + x·y" in result.output
-    assert "absorbing element: −1" in result.output
-    page = (tmp_path / "model" / "report.html").read_text()
-    assert "<polyline" in page
-    assert "Examples fitted worst" in page
-    data = tmp_path / "data.csv"
-    data.write_text("customer,x\nb,0.5\na,0.1\nb,1.0\na,0.1\na,-1\nc,0.25\n")  # rows of a set anywhere
-    out = tmp_path / "result.csv"
-    options = ["--set", "customer", "--value", "x", "--out", str(out)]
-    result = RUNNER.invoke(cli.app, ["apply", str(tmp_path / "model"), str(data), *options])
-    assert result.exit_code == 0, result.output
-    rows = list(csv.reader(out.read_text().splitlines()))
-    assert rows[0] == ["customer", "result"]
-    assert [row[0] for row in rows[1:]] == ["b", "a", "c"]
-    assert [float(row[1]) for row in rows[1:]] == pytest.approx([2.0, -1.0, 0.25])
 
 
 def test_wide_form_and_parquet(tmp_path: Path) -> None:
@@ -129,21 +108,6 @@ def test_missing_numbers_left_out(tmp_path: Path) -> None:
     columns = tables.Columns(("x",), "s", ("y",))
     parts = tables.examples_in(tmp_path / "t.csv", columns, skip_missing=True)
     assert [name for part in parts for name in part[0]] == ["2"]
-
-
-def test_no_law_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    generator = np.random.default_rng(0)
-    rows = generator.uniform(-5, 5, (100, 2))
-    lines = ["a,b,y", *(f"{a!r},{b!r},{a - b!r}" for a, b in rows.tolist())]
-    (tmp_path / "t.csv").write_text("\n".join(lines))
-    options = ["--value", "a", "--value", "b", "--target", "y", "--out", str(tmp_path / "m")]
-    monkeypatch.setattr("sys.argv", ["abelnet", "learn", str(tmp_path / "t.csv"), *options])
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    assert stopped.value.code == 2
-    assert "expected the results of a commutative, associative law" in capsys.readouterr().err.replace("\n", " ")
 
 
 def test_bad_columns(tmp_path: Path) -> None:
