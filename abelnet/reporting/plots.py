@@ -47,7 +47,7 @@ def draw(figures: Mapping[str, Sequence[Panel]]) -> dict[str, bytes]:
         figure = Figure(figsize=(width * len(panels), height), layout="constrained")
         all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
         for axes, panel in zip(all_axes, panels, strict=True):
-            axes.set_title(panel.title)
+            axes.set_title(panel.title, parse_math=False)  # a dollar sign is a dollar sign
             panel.draw(axes)
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=_RESOLUTION)

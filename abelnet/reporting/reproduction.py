@@ -27,7 +27,7 @@ def _law_table(result: Reproduction) -> Table:
     rows = []
     for name, learned in result.learned.items():
         best = best_published(name)
-        errors = (learned.small, learned.large, best["small"], best["large"])
+        errors = (learned.small, best["small"], learned.large, best["large"])
         texts = (
             OPERATIONS[name].formula,
             learned.law.formula.removeprefix("x∘y = "),
@@ -35,13 +35,13 @@ def _law_table(result: Reproduction) -> Table:
             f"{learned.defects.associativity.relative:.0e}",
         )
         rows.append([Cell(text) for text in texts])
-    headings = ("2–4", "10–12", "2–4 (paper)", "10–12 (paper)", "assoc.")
+    headings = ("2–4", "paper", "10–12", "paper", "assoc.")
     return Table(
         f"Learned from 500 multisets of 2–4 numbers, seed {result.seed}",
         [Column("operation"), Column("law found"), *(Column(heading, "right") for heading in headings)],
         rows,
         [
-            "2–4, 10–12: RMSE on test multisets of that size, numbers from [−5, 5]; (paper): the best of the paper's "
-            "models on each. assoc.: largest relative defect of associativity.",
+            "2–4, 10–12: RMSE on test multisets of that size, numbers from [−5, 5]; paper: the best of its models.",
+            "assoc.: largest relative defect of associativity.",
         ],
     )
