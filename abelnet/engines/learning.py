@@ -55,5 +55,5 @@ def learn_table(
     if count == 0:
         raise AbelnetError(f"{path}: expected at least one multiset with its result, got none")
     say("learning")
-    model.laws_  # noqa: B018  the law is worked out when it is first asked for
+    _ = model.laws_  # worked out when first asked for
     return model

@@ -14,19 +14,6 @@ from abelnet import cli
 RUNNER = CliRunner()
 
 
-@pytest.fixture
-def returns(tmp_path: Path) -> Path:
-    generator = np.random.default_rng(0)
-    path = tmp_path / "returns.csv"
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["account", "x", "y"])
-        for account in range(100):
-            values = generator.uniform(-0.2, 0.3, generator.integers(2, 5))
-            writer.writerows([f"a{account}", repr(float(x)), repr(float(np.prod(1 + values) - 1))] for x in values)
-    return path
-
-
 def test_learn_then_apply(returns: Path, tmp_path: Path) -> None:
     options = ["--set", "account", "--value", "x", "--target", "y", "--out", str(tmp_path / "model")]
     result = RUNNER.invoke(cli.app, ["learn", str(returns), *options])
@@ -62,3 +49,16 @@ def test_no_law_is_one_line(
         cli.main()
     assert stopped.value.code == 2
     assert "expected the results of a commutative, associative law" in capsys.readouterr().err
+
+
+def test_vectors(tmp_path: Path) -> None:
+    lines = ["s,u,v,tu,tv"]
+    for i, (a, b) in enumerate(np.random.default_rng(2).uniform(0.5, 2, (60, 2, 2)).tolist()):
+        targets = f"{a[0] + b[0]!r},{max(a[1], b[1])!r}"
+        lines += [f"{i},{u!r},{v!r},{targets}" for u, v in (a, b)]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    options = ["--set", "s", "--value", "u", "--value", "v", "--target", "tu", "--target", "tv"]
+    result = RUNNER.invoke(cli.app, ["learn", str(tmp_path / "t.csv"), *options, "--out", str(tmp_path / "m")])
+    assert result.exit_code == 0, result.output
+    for text in ("─ u ─", "x∘y = x + y", "─ v ─", "x∘y = max(x, y)"):
+        assert text in result.output

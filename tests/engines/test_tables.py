@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from typer.testing import CliRunner
 
-from abelnet import AbelnetError, cli
+from abelnet import AbelnetError
 from abelnet.discovery.estimator import LawRegressor
 from abelnet.engines import tables
-
-RUNNER = CliRunner()
-
-
-@pytest.fixture
-def returns(tmp_path: Path) -> Path:
-    generator = np.random.default_rng(0)
-    path = tmp_path / "returns.csv"
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["account", "x", "y"])
-        for account in range(100):
-            values = generator.uniform(-0.2, 0.3, generator.integers(2, 5))
-            writer.writerows([f"a{account}", repr(float(x)), repr(float(np.prod(1 + values) - 1))] for x in values)
-    return path
+from abelnet.engines.learning import learn_table
 
 
 def test_wide_form_and_parquet(tmp_path: Path) -> None:
@@ -37,14 +21,10 @@ def test_wide_form_and_parquet(tmp_path: Path) -> None:
     table[::3, 2] = np.nan
     columns = {"a": table[:, 0], "b": table[:, 1], "c": table[:, 2], "y": np.nansum(table, 1)}
     pyarrow.parquet.write_table(pa.table(columns), tmp_path / "wide.parquet")
-    options = ["--value", "a", "--value", "b", "--value", "c", "--target", "y", "--out", str(tmp_path / "model")]
-    result = RUNNER.invoke(cli.app, ["learn", str(tmp_path / "wide.parquet"), *options])
-    assert result.exit_code == 0, result.output
-    assert "x∘y = x + y" in result.output
+    model = learn_table(tmp_path / "wide.parquet", tables.Columns(("a", "b", "c"), targets=("y",)))
+    assert [law.formula for law in model.laws_] == ["x∘y = x + y"]
     (tmp_path / "wide.csv").write_text("a,b\n1,2\n,3\n,\n")
-    applied = tables.apply_law(
-        LawRegressor.load(tmp_path / "model"), tmp_path / "wide.csv", tables.Columns(("a", "b")), tmp_path / "r.csv"
-    )
+    applied = tables.apply_law(model, tmp_path / "wide.csv", tables.Columns(("a", "b")), tmp_path / "r.csv")
     assert applied == 3
     assert (tmp_path / "r.csv").read_text().split() == ["row,result", "2,3.0", "3,3.0", "4,0.0"]
 
@@ -57,13 +37,9 @@ def test_vectors(tmp_path: Path) -> None:
         targets = f"{float(values[:, 0].sum())!r},{float(values[:, 1].max())!r}"
         lines += [f"{i},{float(u)!r},{float(v)!r},{targets}" for u, v in values]
     (tmp_path / "t.csv").write_text("\n".join(lines))
-    options = ["--set", "s", "--value", "u", "--value", "v", "--target", "tu", "--target", "tv"]
-    result = RUNNER.invoke(cli.app, ["learn", str(tmp_path / "t.csv"), *options, "--out", str(tmp_path / "m")])
-    assert result.exit_code == 0, result.output
-    assert "x∘y = x + y" in result.output
-    assert "x∘y = max(x, y)" in result.output
-    columns = tables.Columns(("u", "v"), "s")
-    tables.apply_law(LawRegressor.load(tmp_path / "m"), tmp_path / "t.csv", columns, tmp_path / "r.csv")
+    model = learn_table(tmp_path / "t.csv", tables.Columns(("u", "v"), "s", ("tu", "tv")))
+    assert [law.formula for law in model.laws_] == ["x∘y = x + y", "x∘y = max(x, y)"]
+    tables.apply_law(model, tmp_path / "t.csv", tables.Columns(("u", "v"), "s"), tmp_path / "r.csv")
     assert (tmp_path / "r.csv").read_text().startswith("s,result_u,result_v\n0,")
 
 
