@@ -53,5 +53,5 @@ def product_of_states(log: Expr, negatives: Expr, zeros: Expr) -> Expr:
     """The product that sums of such states stand for."""
     import sympy
 
-    sign = 1 - 2 * sympy.Mod(negatives, 2)
-    return sympy.Piecewise((0, zeros > 0), (sign * sympy.exp(log), True))
+    even = sympy.Eq(sympy.Mod(negatives, 2), 0)
+    return sympy.Piecewise((0, zeros > 0), (sympy.exp(log), even), (-sympy.exp(log), True))
