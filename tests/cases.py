@@ -81,6 +81,15 @@ FAMILY_CASES: dict[str, tuple[str, list[float], float, float]] = {
     "arcsinh": ("arcsinh", [0.5], -1e6, 1e6),
 }
 
+# Every curve in float64, three dimensions, and the range in which elements lie.
+CURVES: dict[str, tuple[Callable[[], Bijection], float, float]] = {
+    name: (lambda make=make: make(torch.float64), -9.0, 9.0)  # type: ignore[misc]
+    for name, make in ELEMENTWISE.items()
+} | {
+    name: (lambda case=case: abelnet.Generator(3, case[0], case[1], dtype=torch.float64), case[2], case[3])  # type: ignore[misc]
+    for name, case in FAMILY_CASES.items()
+}
+
 LAWS: dict[str, Callable[[], Law]] = {
     "sum": abelnet.Sum,
     "product": abelnet.Product,
