@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import html
+import re
 import tomllib
 from pathlib import Path
 
@@ -106,12 +107,18 @@ def hash_of(*names: str) -> int:
 
 def listing() -> str:
     """The modules of the package with the first lines of their docstrings."""
-    lines = ["abelnet/"]
-    for path in entries(PACKAGE):
-        lines.append(line(path, 1))
+    return "\n".join(["```text", "abelnet/", *lines(PACKAGE, 1), "```"])
+
+
+def lines(folder: Path, depth: int) -> list[str]:
+    """The lines of a folder, and of those in it."""
+    found = []
+    for path in entries(folder):
+        name = "  " * depth + path.name + ("/" if path.is_dir() else "")
+        found.append(f"{name:<26}{summary(path)}")
         if path.is_dir():
-            lines += [line(inner, 2) for inner in entries(path)]
-    return "\n".join(["```text", *lines, "```"])
+            found += lines(path, depth + 1)
+    return found
 
 
 def entries(folder: Path) -> list[Path]:
@@ -121,16 +128,11 @@ def entries(folder: Path) -> list[Path]:
     return sorted(modules) + sorted(packages)
 
 
-def line(path: Path, depth: int) -> str:
-    """One line of the listing."""
-    name = "  " * depth + path.name + ("/" if path.is_dir() else "")
-    return f"{name:<26}{summary(path)}"
-
-
 def summary(path: Path) -> str:
-    """The first line of the docstring of a module or package."""
+    """The first line of the docstring of a module or package, without markup."""
     source = path / "__init__.py" if path.is_dir() else path if path.suffix else path.with_suffix(".py")
-    return (ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or "").splitlines()[0]
+    docstring = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or " "
+    return re.sub(r":\w+:`~?(?:[\w.]+\.)?([^`]*)`|``([^`]*)``", r"\1\2", docstring.splitlines()[0])
 
 
 def design() -> str:
