@@ -49,6 +49,12 @@ class Family(Configurable, ABC):
     def config(self) -> dict[str, Any]:
         return {}
 
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
     def is_valid(self, *theta: Number) -> bool | Tensor:
         """Whether the parameters make a bijection, of each dimension where they are tensors."""
         return True
@@ -442,7 +448,7 @@ class Generator(Elementwise):
         return self.family.inverse_expression(y, *self._theta(dimension))
 
     def config(self) -> dict[str, Any]:
-        kind = self.kind if FAMILIES.get(self.kind) is self.family else self.family
+        kind = self.kind if FAMILIES.get(self.kind) == self.family else self.family
         return {"dim": self.dim, "kind": kind, "parameters": [value.tolist() for value in self.values]}
 
     def extra_repr(self) -> str:
