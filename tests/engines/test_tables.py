@@ -91,5 +91,5 @@ def test_bad_columns(tmp_path: Path) -> None:
         tables.Columns(("u", "v"), "s", ("t",))
     with pytest.raises(AbelnetError, match=r"expected .*missing.csv to be there"):
         tables.read_rows(tmp_path / "missing.csv", tables.Columns(("u",)))
-    with pytest.raises(AbelnetError, match=r"expected model.json"):
+    with pytest.raises(AbelnetError, match="no such file"):
         LawRegressor.load(tmp_path)
