@@ -17,7 +17,11 @@ _SETTINGS = {"all_candidates": "all words are candidates", "excluding_abc": "all
 
 
 def analogy_report(results: dict[str, Any]) -> Report:
-    """All tables of a run of :func:`~abelnet.experiments.analogies.experiment.run_analogies`."""
+    """All tables of a run.
+
+    Arguments:
+        results: What :func:`~abelnet.experiments.analogies.experiment.run_analogies` returns.
+    """
     experiment = results["experiment"]
     trained_on = "BATS" if experiment["bats"] else "the pairs of Google's questions"
     note = (
@@ -34,6 +38,9 @@ def analogy_tables(results: dict[str, Any]) -> list[Table]:
 
     Ours is the accuracy in percent, mean (smallest – largest) over the seeds; the paper's is from other vectors.
     The winner of each row is marked, among ours and among the paper's.
+
+    Arguments:
+        results: What :func:`~abelnet.experiments.analogies.experiment.run_analogies` returns.
     """
     by_title: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for row in results["rows"]:

@@ -32,7 +32,18 @@ _CURVE_POINTS = 201
 
 
 def law_overview(model: LawRegressor, columns: Columns) -> Report:
-    """The laws with the closest rivals of each and its error by size: what fits on a screen."""
+    """The laws with the closest rivals of each and its error by size: what fits on a screen.
+
+    Arguments:
+        model: The laws, fitted.
+        columns: The columns that the laws were learned from.
+
+    Example:
+        >>> pairs = [[a, b] for a in range(5) for b in range(5)]
+        >>> model = LawRegressor().fit(pairs, [sum(pair) for pair in pairs])
+        >>> [section.heading for section in law_overview(model, Columns(("a", "b"), targets=("sum",))).sections]
+        ['sum']
+    """
     sections = [
         Section(name, law.summary(), [_tried(law, 6), _errors_by_size(law, examples, 12)])
         for name, law, examples in _dimensions(model, columns)
@@ -41,7 +52,12 @@ def law_overview(model: LawRegressor, columns: Columns) -> Report:
 
 
 def law_report(model: LawRegressor, columns: Columns) -> Report:
-    """The laws with all evidence: rivals, distances, errors by size, the curve φ, and the examples that fit worst."""
+    """The laws with all evidence: rivals, distances, errors by size, the curve φ, and the examples that fit worst.
+
+    Arguments:
+        model: The laws, fitted.
+        columns: The columns that the laws were learned from.
+    """
     sections = []
     for name, law, examples in _dimensions(model, columns):
         x, y = _curve(law, examples)

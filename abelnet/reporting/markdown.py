@@ -32,7 +32,15 @@ def markdown_table(table: Table) -> str:
 
 
 def markdown_report(report: Report) -> str:
-    """A report as a Markdown document; its figures are files in the same folder."""
+    """A report as a Markdown document; its figures are files in the same folder.
+
+    Example:
+        >>> print(markdown_report(Report("Law of x", [], ["Learned from 60 examples."])))
+        # Law of x
+        <BLANKLINE>
+        Learned from 60 examples.
+        <BLANKLINE>
+    """
     blocks = [f"# {_escaped(report.title)}", *map(_escaped, report.notes)]
     for section in report.sections:
         if section.heading:

@@ -14,7 +14,7 @@ from abelnet.reporting.table import Table
 class Section:
     """A part of a report.
 
-    Arguments:
+    Attributes:
         heading: What the section is about; empty where the tables' own titles say enough.
         text: Preformatted lines, shown in a fixed-width font.
         tables: The tables.
@@ -31,7 +31,7 @@ class Section:
 class Report:
     """A report.
 
-    Arguments:
+    Attributes:
         title: What it is about.
         sections: Its parts.
         notes: What a reader has to know first, one paragraph each.

@@ -35,7 +35,11 @@ _TRUE_CURVES: dict[str, tuple[str, Callable[[Curve], Curve]]] = {
 
 
 def synthetic_report(results: dict[str, Any]) -> Report:
-    """The table and the plots of a run of :func:`~abelnet.experiments.synthetic.comparison.run`."""
+    """The table and the plots of a run.
+
+    Arguments:
+        results: What :func:`~abelnet.experiments.synthetic.comparison.run` returns, or its ``results.json``.
+    """
     experiment = results["experiment"]
     note = (
         f"RMSE, median (smallest – largest) of {experiment['seeds']} fresh seeds, each model tuned with "
@@ -59,6 +63,9 @@ def synthetic_table(rows: Rows) -> Table:
     """RMSE of fresh seeds as median (smallest – largest), of the models that the searches chose, and of the paper.
 
     The winner of each of the three is marked.
+
+    Arguments:
+        rows: The ``"rows"`` of ``results.json``, one for each operation and model.
     """
     models = list(dict.fromkeys(row["model"] for row in rows))
     found = {(row["operation"], row["model"]): row for row in rows}

@@ -31,7 +31,7 @@ class Column(NamedTuple):
 class Table:
     """A table of text; numbers are formatted by whoever makes it.
 
-    Arguments:
+    Attributes:
         title: What the table shows.
         columns: The columns, left to right.
         rows: The rows, each with one cell per column.

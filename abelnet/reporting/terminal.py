@@ -16,7 +16,14 @@ _WIDEST = 10_000  # characters; wider than any table
 
 
 def print_report(report: Report, console: Console) -> None:
-    """Prints the sections of a report, then its notes. Figures are left out."""
+    """Prints the sections of a report, then its notes. Figures are left out.
+
+    Example:
+        >>> from abelnet.reporting.report import Section
+        >>> print_report(Report("Law of x", [Section(text="x∘y = x + y")], ["Learned from 60 examples."]), Console())
+        x∘y = x + y
+        Learned from 60 examples.
+    """
     for section in report.sections:
         if section.heading:
             console.rule(Text(section.heading))

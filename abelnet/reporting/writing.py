@@ -22,6 +22,12 @@ def write_report(report: Report, folder: str | Path, name: str) -> list[Path]:
 
     Returns:
         The files, documents first.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     [path.name for path in write_report(Report("Law of x", []), folder, "law")]
+        ['law.md', 'law.html']
     """
     folder = Path(folder)
     documents = {folder / f"{name}.md": markdown_report(report), folder / f"{name}.html": html_page(report)}
