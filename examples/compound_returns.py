@@ -27,8 +27,8 @@ with (folder / "returns.csv").open("w", newline="") as file:
 
 model = LawRegressor()
 columns = tables.Columns(("return",), "account", ("total",))
-for _, sets, totals in tables.examples_in(folder / "returns.csv", columns):
-    model.partial_fit(sets, totals)
+for part in tables.examples_in(folder / "returns.csv", columns):
+    model.partial_fit(part)
 print(model.laws_[0].summary())
 
 # Twenty years of months for one account, never seen at this length.

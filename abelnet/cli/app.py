@@ -160,15 +160,14 @@ def learn(
     model = LawRegressor(seed=seed)
     with console.status("reading", spinner="line") as status:
         count = 0
-        for names, sets, results in tables.examples_in(file, columns, skip_missing=skip_missing):
-            if names:
-                model.partial_fit(sets, results)
-            count += len(names)
+        for examples in tables.examples_in(file, columns, skip_missing=skip_missing):
+            model.partial_fit(examples)
+            count += len(examples)
             status.update(f"reading: {count:,} sets")
         status.update("learning")
         laws = model.laws_
     names = value if set_column is not None else [target[0]]
-    for name, law, examples in zip(names, laws, model.sample_, strict=True):
+    for name, law, sample in zip(names, laws, model.sample_, strict=True):
         console.rule(name)
         console.print(law.summary(), highlight=False, markup=False)
         table = Table(box=box.SIMPLE, padding=(0, 1, 0, 0))
@@ -177,7 +176,7 @@ def learn(
         for title, parameters, rmse in law.tried[:6]:
             table.add_row(title, str(parameters), f"{rmse:.3g}")
         console.print(table)
-        for size, sets_of_size, rmse in law_report.errors_by_size(law, examples)[:12]:
+        for size, sets_of_size, rmse in law_report.errors_by_size(law, sample)[:12]:
             console.print(f"size {size}: RMSE {rmse:.3g} over {sets_of_size} sets", highlight=False)
     model.save(out)
     write_text(out / "report.html", law_report.law_page(model, names))

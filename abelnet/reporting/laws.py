@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from abelnet.discovery.estimator import LawRegressor
-from abelnet.discovery.examples import Examples
 from abelnet.discovery.families import number
 from abelnet.discovery.search import LearnedLaw
+from abelnet.multisets import Multisets
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}"
@@ -25,7 +25,7 @@ _STYLE = (
 )
 
 
-def errors_by_size(law: LearnedLaw, examples: Examples) -> list[tuple[int, int, float]]:
+def errors_by_size(law: LearnedLaw, examples: Multisets) -> list[tuple[int, int, float]]:
     """Size, number of examples, and RMSE of the law on them."""
     errors = _errors(law, examples)
     rows = []
@@ -35,13 +35,13 @@ def errors_by_size(law: LearnedLaw, examples: Examples) -> list[tuple[int, int, 
     return rows
 
 
-def worst_examples(law: LearnedLaw, examples: Examples, count: int = 10) -> list[tuple[list[float], float, float]]:
+def worst_examples(law: LearnedLaw, examples: Multisets, count: int = 10) -> list[tuple[list[float], float, float]]:
     """The multisets that the law fits worst, with their results and the law's."""
     errors = _errors(law, examples)
     rows = []
     for i in errors.abs().argsort(descending=True)[:count].tolist():
-        target = float(examples.target[i])
-        rows.append((examples.values[i][examples.mask[i]].tolist(), target, target + float(errors[i])))
+        target, begin, end = float(examples.targets[i]), *examples.ptr[i : i + 2].tolist()
+        rows.append((examples.values[begin:end, 0].tolist(), target, target + float(errors[i])))
     return rows
 
 
@@ -56,7 +56,7 @@ def law_page(model: LawRegressor, columns: Sequence[str]) -> str:
     )
 
 
-def _section(law: LearnedLaw, examples: Examples, name: str) -> str:
+def _section(law: LearnedLaw, examples: Multisets, name: str) -> str:
     tried = [(title, str(count), f"{rmse:.3g}") for title, count, rmse in law.tried[:12]]
     eigenvalues = [(key, f"{value:.2g}") for key, value in law.eigenvalues.items()]
     sizes = [(str(size), str(count), f"{rmse:.3g}") for size, count, rmse in errors_by_size(law, examples)]
@@ -88,9 +88,9 @@ def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 @torch.no_grad()
-def _curve(law: LearnedLaw, examples: Examples) -> str:
+def _curve(law: LearnedLaw, examples: Multisets) -> str:
     """φ over the range of the values, drawn and as a short table."""
-    values = examples.values[examples.mask]
+    values = examples.values
     xs = torch.linspace(float(values.min()), float(values.max()), 201, dtype=torch.float64)
     ys = law.operation.bijection(xs[:, None])[:, 0]
     sound = ys.isfinite()
@@ -115,5 +115,5 @@ def _curve(law: LearnedLaw, examples: Examples) -> str:
 
 
 @torch.no_grad()
-def _errors(law: LearnedLaw, examples: Examples) -> torch.Tensor:
-    return law.operation.reduce(examples.values[..., None], mask=examples.mask)[:, 0] - examples.target
+def _errors(law: LearnedLaw, examples: Multisets) -> torch.Tensor:
+    return law.operation.reduce(examples)[:, 0] - examples.targets
