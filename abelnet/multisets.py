@@ -136,7 +136,7 @@ class Multisets:
         if isinstance(X, Multisets):
             ordered = X.ordered()
             rows, ptr = ordered.values.detach().double().cpu().numpy(), ordered.ptr.cpu().numpy()
-            y = X._flat_targets() if y is None else y
+            y = X._flat_targets() if y is None and X.has_targets else y
         else:
             rows, ptr = read_sets(X)
         if len(ptr) < 2:
@@ -162,16 +162,10 @@ class Multisets:
         if not parts:
             raise AbelnetError("parts: expected at least one batch, got none")
         parts = [part.ordered() for part in parts]
-        sizes = torch.cat([part.sizes.reshape(-1) for part in parts])
-        targets = [part._flat_targets() for part in parts]
-        return Multisets(
-            torch.cat([part.values for part in parts]),
-            parts[0].dim,
-            ptr=_ends(sizes),
-            targets=None
-            if any(one is None for one in targets)
-            else torch.cat([one for one in targets if one is not None]),
-        )
+        ends = _ends(torch.cat([part.sizes.reshape(-1) for part in parts]))
+        have_targets = all(part.has_targets for part in parts)
+        targets = torch.cat([part._flat_targets() for part in parts]) if have_targets else None
+        return Multisets(torch.cat([part.values for part in parts]), parts[0].dim, ptr=ends, targets=targets)
 
     def _leave_out_padding(self, values: Tensor, mask: Tensor) -> Tensor:
         if not torch.compiler.is_compiling():
@@ -238,13 +232,13 @@ class Multisets:
         """
         sets = sets.reshape(-1).nonzero()[:, 0] if sets.dtype == torch.bool else _check_places("sets", sets)
         check_range("sets", sets, len(self))
-        ordered, targets = self.ordered(), self._flat_targets()
+        ordered = self.ordered()
         begins, sizes = ordered.ptr[:-1][sets], ordered.ptr.diff()[sets]
         ends = _ends(sizes)
         rows = torch.repeat_interleave(begins - ends[:-1], sizes)
         rows += torch.arange(len(rows), device=rows.device)
-        taken = None if targets is None else targets[sets]
-        return Multisets(ordered.values[rows], self.dim, ptr=ends, targets=taken)
+        targets = self._flat_targets()[sets] if self.has_targets else None
+        return Multisets(ordered.values[rows], self.dim, ptr=ends, targets=targets)
 
     def split(self, part: float, seed: int) -> tuple[Multisets, Multisets]:
         """Two shares at random, the second of about the given part, each of at least one set.
@@ -315,8 +309,8 @@ class Multisets:
         start = u.new_full((len(self) + self._spare, u.shape[-1]), -math.inf)
         return start.scatter_reduce(0, rows, u, "amax")[: len(self)].reshape(*self.shape, u.shape[-1])
 
-    def _flat_targets(self) -> Tensor | None:
-        return None if self._targets is None else self._targets.flatten(0, len(self.shape) - 1)
+    def _flat_targets(self) -> Tensor:
+        return self.targets.reshape(len(self), *self.targets.shape[len(self.shape) :])
 
     def _may_exceed(self, size: int) -> bool:
         if self._limit <= size or torch.compiler.is_compiling():
