@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-__all__ = ["Multisets", "MultisetValues"]
+__all__ = ["MultisetValues", "Multisets"]
 
+import copy
 import math
 from collections.abc import Sequence
-from typing import TypeAlias
+from functools import cached_property
+from typing import Any, TypeAlias
 
+import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from abelnet.arrays import read_results, read_sets
 from abelnet.checks import check_count, check_finite, check_integers, check_range, check_values, peek
 from abelnet.errors import AbelnetError
 
-MultisetValues: TypeAlias = Tensor | Sequence[Tensor]
+MultisetValues: TypeAlias = "Multisets | Tensor | Sequence[Tensor]"
 
 # Sets up to this size are summed in their own precision, larger ones in float64: a set's own size alone decides, so
 # that its result never depends on its neighbours.
@@ -36,6 +41,7 @@ class Multisets:
         ptr: Where each set begins, and the end, with shape :math:`(B + 1)`: set :math:`i` is
             ``values[ptr[i]:ptr[i + 1]]``.
         dim_size: Number of sets :math:`B` with ``index``; otherwise one more than its largest entry.
+        targets: One result for each set, to learn from, with shape :math:`(*)` or :math:`(*, d)`.
 
     Example:
         >>> x = torch.tensor([[1.0], [2.0], [3.0]])
@@ -46,17 +52,21 @@ class Multisets:
                 [0.]])
         >>> Multisets([x[:1], x[1:]], 1).sizes
         tensor([1, 2])
+        >>> examples = Multisets(x, 1, ptr=torch.tensor([0, 1, 3]), targets=torch.tensor([1.0, 5.0]))
+        >>> examples.take(torch.tensor([1])).targets
+        tensor([5.])
     """
 
     def __init__(
         self,
-        values: MultisetValues,
+        values: Tensor | Sequence[Tensor],
         dim: int,
         *,
         mask: Tensor | None = None,
         index: Tensor | None = None,
         ptr: Tensor | None = None,
         dim_size: int | None = None,
+        targets: Tensor | None = None,
     ) -> None:
         if sum(layout is not None for layout in (mask, index, ptr)) > 1:
             raise AbelnetError("values: expected at most one of mask, index and ptr, got several")
@@ -88,6 +98,74 @@ class Multisets:
             raise AbelnetError("values: expected at least one set, got an empty batch")
         check_finite("values", values)
         self.values = values.reshape(-1, dim)
+        self._targets = None if targets is None else _check_targets(targets, self.shape, dim)
+
+    @classmethod
+    def of(cls, values: MultisetValues, dim: int, **layout: Any) -> Multisets:
+        """The batch of values in any layout: multisets as they are, anything else by the constructor.
+
+        Arguments:
+            values: Multisets of :math:`d` dimensions, or what the constructor takes.
+            dim: Number of dimensions :math:`d` of an element.
+            layout: ``mask``, ``index``, ``ptr`` and ``dim_size`` of the constructor.
+        """
+        if not isinstance(values, Multisets):
+            return cls(values, dim, **layout)
+        given = [name for name, value in layout.items() if value is not None]
+        if given:
+            raise AbelnetError(f"{given[0]}: expected none beside Multisets, which have a layout of their own")
+        if values.dim != dim:
+            raise AbelnetError(f"values: expected multisets of {dim} dimensions, got {values.dim}")
+        return values
+
+    @classmethod
+    def from_arrays(cls, X: Any, y: Any = None) -> Multisets:
+        """Reads multisets of any form that users have, in float64.
+
+        Arguments:
+            X: A list of arrays :math:`(n_i)` or :math:`(n_i, d)`; a table :math:`(R, n)` or :math:`(R, n, d)`, or a
+                data frame, with NaN where there is no element; or multisets.
+            y: Results, with shape :math:`(R)` or :math:`(R, d)`.
+
+        Example:
+            >>> Multisets.from_arrays([[1.0, 2.0], [3.0]], [3.0, 3.0]).ptr
+            tensor([0, 2, 3])
+            >>> Multisets.from_arrays(np.array([[1.0, 2.0], [3.0, np.nan]])).sizes
+            tensor([2, 1])
+        """
+        if isinstance(X, Multisets):
+            ordered = X.ordered()
+            rows, ptr = ordered.values.detach().double().cpu().numpy(), ordered.ptr.cpu().numpy()
+            y = X._flat_targets() if y is None and X.has_targets else y
+        else:
+            rows, ptr = read_sets(X)
+        if len(ptr) < 2:
+            raise AbelnetError("X: expected at least one set, got none")
+        bad = ~np.isfinite(rows).all(1)
+        if bad.any():
+            first = int(np.searchsorted(ptr, bad.argmax(), "right")) - 1
+            one = rows[ptr[first] : ptr[first + 1]].tolist()
+            raise AbelnetError(f"X: expected finite numbers in set {first}, got {one!s:.80}")
+        dim = rows.shape[1]
+        targets = None if y is None else torch.from_numpy(read_results(y, len(ptr) - 1, dim))
+        return cls(torch.from_numpy(rows), dim, ptr=torch.from_numpy(ptr), targets=targets)
+
+    @staticmethod
+    def join(parts: Sequence[Multisets]) -> Multisets:
+        """Several batches as one, with their targets if all have some.
+
+        Example:
+            >>> one, two = (Multisets(torch.ones(n, 2, 1), 1) for n in (1, 3))
+            >>> len(Multisets.join([one, two]))
+            4
+        """
+        if not parts:
+            raise AbelnetError("parts: expected at least one batch, got none")
+        parts = [part.ordered() for part in parts]
+        ends = _ends(torch.cat([part.sizes.reshape(-1) for part in parts]))
+        have_targets = all(part.has_targets for part in parts)
+        targets = torch.cat([part._flat_targets() for part in parts]) if have_targets else None
+        return Multisets(torch.cat([part.values for part in parts]), parts[0].dim, ptr=ends, targets=targets)
 
     def _leave_out_padding(self, values: Tensor, mask: Tensor) -> Tensor:
         if not torch.compiler.is_compiling():
@@ -103,7 +181,116 @@ class Multisets:
     def __len__(self) -> int:
         return math.prod(self.shape)
 
+    def __repr__(self) -> str:
+        sets, targets = tuple(self.shape), "" if self._targets is None else ", with targets"
+        return f"Multisets({sets} sets of {len(self.values)} elements, dim={self.dim}{targets})"
+
     @property
+    def dim(self) -> int:
+        """Number of dimensions :math:`d` of an element."""
+        return self.values.shape[-1]
+
+    @property
+    def targets(self) -> Tensor:
+        """The result of each set, with shape :math:`(*)` or :math:`(*, d)`."""
+        if self._targets is None:
+            raise AbelnetError("targets: expected multisets with results, got some without; give Multisets targets")
+        return self._targets
+
+    @property
+    def has_targets(self) -> bool:
+        """Whether sets have results."""
+        return self._targets is not None
+
+    @cached_property
+    def ptr(self) -> Tensor:
+        """Where each set begins, and the end, with shape :math:`(B + 1)`; for rows that stand set by set."""
+        if not self._is_ordered:
+            raise AbelnetError("ptr: expected the rows of each set to stand together; call ordered() first")
+        return _ends(self.sizes.reshape(-1))
+
+    @property
+    def _is_ordered(self) -> bool:
+        if self._spare:
+            raise AbelnetError("ptr: expected values that can be looked at, got some under vmap or compile")
+        return bool((self.index.diff() >= 0).all())
+
+    def ordered(self) -> Multisets:
+        """The same batch with rows set by set, within a set in the order they came."""
+        if self._is_ordered:
+            return self
+        order = self.index.argsort(stable=True)
+        result = copy.copy(self)
+        result.values, result.index = self.values[order], self.index[order]
+        return result
+
+    def take(self, sets: Tensor) -> Multisets:
+        """Some of the sets, counted along all leading dimensions.
+
+        Arguments:
+            sets: Numbers of sets, in any order, or a boolean tensor :math:`(B)`.
+        """
+        sets = sets.reshape(-1).nonzero()[:, 0] if sets.dtype == torch.bool else _check_places("sets", sets)
+        check_range("sets", sets, len(self))
+        ordered = self.ordered()
+        begins, sizes = ordered.ptr[:-1][sets], ordered.ptr.diff()[sets]
+        ends = _ends(sizes)
+        rows = torch.repeat_interleave(begins - ends[:-1], sizes)
+        rows += torch.arange(len(rows), device=rows.device)
+        targets = self._flat_targets()[sets] if self.has_targets else None
+        return Multisets(ordered.values[rows], self.dim, ptr=ends, targets=targets)
+
+    def split(self, part: float, seed: int) -> tuple[Multisets, Multisets]:
+        """Two shares at random, the second of about the given part, each of at least one set.
+
+        Example:
+            >>> first, second = Multisets(torch.ones(8, 2, 1), 1).split(0.25, seed=0)
+            >>> len(first), len(second)
+            (6, 2)
+        """
+        if not 0 < part < 1 or len(self) < 2:
+            raise AbelnetError(f"part: expected between 0 and 1 of two or more sets, got {part} of {len(self)}")
+        order = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))
+        cut = len(self) - min(len(self) - 1, max(1, round(part * len(self))))
+        return self.take(order[:cut]), self.take(order[cut:])
+
+    def column(self, dimension: int) -> Multisets:
+        """One dimension of elements and targets, as multisets of numbers with targets of shape :math:`(*)`."""
+        if not 0 <= dimension < self.dim:
+            raise AbelnetError(f"dimension: expected from 0 to {self.dim - 1}, got {dimension}")
+        result = copy.copy(self)
+        result.values = self.values[:, dimension : dimension + 1].contiguous()
+        if self._targets is not None and self._targets.ndim > len(self.shape):
+            result._targets = self._targets[..., dimension].contiguous()
+        return result
+
+    def padded(self, width: int | None = None) -> tuple[Tensor, Tensor]:
+        """Values and mask, for code that needs sets of one size; values are 0 where there is no element.
+
+        Arguments:
+            width: Number of places :math:`n`; the largest size if not given.
+
+        Returns:
+            Values :math:`(*, n, d)` and the mask :math:`(*, n)`.
+
+        Example:
+            >>> x = torch.tensor([[1.0], [2.0], [3.0]])
+            >>> values, mask = Multisets(x, 1, ptr=torch.tensor([0, 1, 3])).padded()
+            >>> values[..., 0], mask
+            (tensor([[1., 0.],
+                    [2., 3.]]), tensor([[ True, False],
+                    [ True,  True]]))
+        """
+        ordered = self.ordered()
+        sizes = ordered.sizes.reshape(-1, 1)
+        largest = int(sizes.amax())
+        width = largest if width is None else check_count("width", width, largest)
+        mask = torch.arange(width, device=sizes.device) < sizes
+        values = ordered.values.new_zeros(len(self), width, self.dim)
+        values[mask] = ordered.values
+        return values.reshape(*self.shape, width, self.dim), mask.reshape(*self.shape, width)
+
+    @cached_property
     def sizes(self) -> Tensor:
         """Number of elements of each set, with shape :math:`(*)`."""
         return self._add(torch.ones_like(self.index)).reshape(self.shape)
@@ -122,6 +309,9 @@ class Multisets:
         start = u.new_full((len(self) + self._spare, u.shape[-1]), -math.inf)
         return start.scatter_reduce(0, rows, u, "amax")[: len(self)].reshape(*self.shape, u.shape[-1])
 
+    def _flat_targets(self) -> Tensor:
+        return self.targets.reshape(len(self), *self.targets.shape[len(self.shape) :])
+
     def _may_exceed(self, size: int) -> bool:
         if self._limit <= size or torch.compiler.is_compiling():
             return self._limit > size
@@ -132,7 +322,25 @@ class Multisets:
 
     def _add(self, u: Tensor) -> Tensor:
         start = u.new_zeros((len(self) + self._spare, *u.shape[1:]))
-        return start.index_add(0, self.index, u)[: len(self)]
+        total = start.index_add(0, self.index, u)
+        return total[: len(self)] if self._spare else total
+
+
+def _ends(sizes: Tensor) -> Tensor:
+    return F.pad(sizes.cumsum(0), (1, 0))
+
+
+def _check_targets(targets: Tensor, shape: torch.Size, dim: int) -> Tensor:
+    if not isinstance(targets, Tensor) or not targets.is_floating_point():
+        got = getattr(targets, "dtype", type(targets).__name__)
+        raise AbelnetError(f"targets: expected a floating-point tensor, got {got}")
+    if targets.shape not in (shape, (*shape, dim)):
+        raise AbelnetError(
+            f"targets: expected shape {tuple(shape)} or {(*shape, dim)}, one result for each set, got "
+            f"{tuple(targets.shape)}"
+        )
+    check_finite("targets", targets)
+    return targets
 
 
 def _concatenate(sets: Sequence[Tensor], dim: int) -> tuple[Tensor, Tensor]:

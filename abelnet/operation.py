@@ -154,7 +154,7 @@ class Operation(Configurable, nn.Module):
 
         Arguments:
             values: Elements, :math:`(*, n, d)`, or :math:`(N, d)` with ``index`` or ``ptr``, or a list of tensors
-                :math:`(n_i, d)`.
+                :math:`(n_i, d)`, or :class:`~abelnet.Multisets`.
             mask: Which elements are there, :math:`(*, n)`.
             index: The set of each element, :math:`(N)`, in any order.
             ptr: Where each set begins, and the end, :math:`(B + 1)`.
@@ -170,7 +170,7 @@ class Operation(Configurable, nn.Module):
             >>> group.reduce(x, ptr=torch.tensor([0, 2, 2, 3])).tolist()
             [[3.0], [0.0], [3.0]]
         """
-        multisets = Multisets(values, self.dim, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
+        multisets = Multisets.of(values, self.dim, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
         check_dtype("values", multisets.values, self.bijection)
         return self._decode(self.law.reduce(self.bijection(multisets.values), multisets))
 

@@ -18,35 +18,31 @@ from torch import nn
 
 from abelnet import AbelianGroup, AbelianSemigroup, Monotonic
 from abelnet.discovery.estimator import LawRegressor
-from abelnet.discovery.examples import Examples
 from abelnet.discovery.spectral import SpectralFit
 from abelnet.experiments.synthetic.comparison import rmse_of_stack, squared_error, stack_data
-from abelnet.experiments.synthetic.data import OPERATIONS, MultisetData, make_dataset
+from abelnet.experiments.synthetic.data import OPERATIONS, make_dataset
+from abelnet.multisets import Multisets
 from abelnet.nn.baselines import DeepSets
 from abelnet.training.loop import Settings, train
 from abelnet.training.stacks import DeepSetsStack, OperationStack
-
-
-def table(data: MultisetData) -> np.ndarray:
-    return np.where(data.mask.numpy(), data.values.numpy(), np.nan)
 
 
 def ours(name: str, seeds: int, noise: float) -> None:
     closed, total, small, large, groups, formulas, ratios = [], [], [], [], [], set(), []
     for seed in range(seeds):
         data = make_dataset(name, seed)
-        target = data.train.target.numpy()
+        target = data.train.targets.numpy()
         size = noise * target.std()
         target = target + size * np.random.default_rng(seed).normal(size=len(target))
-        examples = Examples(data.train.values, data.train.mask, torch.from_numpy(target))
+        examples = Multisets.from_arrays(data.train, target)
         start = time.perf_counter()
         SpectralFit().partial_fit(examples).refine(examples).solve()
         closed.append(time.perf_counter() - start)
         start = time.perf_counter()
-        model = LawRegressor().fit(table(data.train), target)
+        model = LawRegressor().fit(examples)
         total.append(time.perf_counter() - start)
         errors = [
-            float(np.sqrt(np.mean((model.predict(table(part)) - part.target.numpy()) ** 2)))
+            float(np.sqrt(np.mean((model.predict(part) - part.targets.numpy()) ** 2)))
             for part in (data.small, data.large)
         ]
         small.append(errors[0])

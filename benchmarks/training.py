@@ -14,7 +14,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from abelnet.experiments.synthetic.comparison import MODELS
+from abelnet.experiments.synthetic.comparison import MODELS, stack_data
 from abelnet.experiments.synthetic.data import make_dataset
 from abelnet.nn.baselines import DeepSets
 from abelnet.operation import Operation
@@ -83,7 +83,7 @@ def together_seconds(stacks: Sequence[tuple[nn.Module, int]], data: tuple[Tensor
 
 
 def compare(title: str, kind: str, parameters: list[dict[str, int]], ordinary: Sequence[nn.Module]) -> None:
-    data = make_dataset("sum", 0, dtype=torch.float32).train
+    data = tuple(part[0] for part in stack_data([make_dataset("sum", 0, dtype=torch.float32).train]))
     model = MODELS[kind]
     groups: dict[int, list[nn.Module]] = {}
     for seed, one in enumerate(parameters):

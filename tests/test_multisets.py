@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from cases import BIJECTIONS, LAWS
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
 from abelnet import (
@@ -192,3 +196,116 @@ def test_bad_input_is_one_clear_error(case: str) -> None:
 def test_finite_values_whose_sum_overflows_pass() -> None:
     x = torch.full((4, 1), 3e38)
     assert Multisets(x, 1).values is not None
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> tuple[list[Tensor], Multisets]:
+    """Sets with results, as a list and as a batch whose rows stand anywhere."""
+    dim = draw(st.integers(1, 3))
+    sizes = draw(st.lists(st.integers(0, 4), min_size=2, max_size=6))
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 1000)))
+    sets = [torch.randn(size, dim, generator=generator) for size in sizes]
+    targets = torch.randn(len(sizes), dim, generator=generator)
+    index = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    # Any order of the rows that keeps the order within each set.
+    order = torch.randperm(len(index), generator=generator)
+    places = torch.empty_like(order)
+    for i in range(len(sizes)):
+        places[order[index == i].sort().values] = (index == i).nonzero()[:, 0]
+    rows = torch.cat(sets)
+    batch = Multisets(rows[places], dim, index=index[places], dim_size=len(sizes), targets=targets)
+    return sets, batch
+
+
+def as_list(batch: Multisets) -> list[Tensor]:
+    return list(batch.values.split(batch.sizes.tolist()))
+
+
+def assert_sets(batch: Multisets, sets: list[Tensor], targets: Tensor) -> None:
+    assert len(batch) == len(sets)
+    assert all(torch.equal(one, other) for one, other in zip(as_list(batch.ordered()), sets, strict=True))
+    assert torch.equal(batch.targets, targets)
+
+
+@given(batches())
+def test_ordered_rows(case: tuple[list[Tensor], Multisets]) -> None:
+    sets, batch = case
+    ordered = batch.ordered()
+    assert_sets(ordered, sets, batch.targets)
+    assert ordered.ptr.tolist() == [0, *torch.tensor([len(one) for one in sets]).cumsum(0).tolist()]
+    assert ordered.ordered() is ordered
+
+
+@given(batches(), st.data())
+def test_take_split_and_join(case: tuple[list[Tensor], Multisets], data: st.DataObject) -> None:
+    sets, batch = case
+    picked = data.draw(st.lists(st.integers(0, len(sets) - 1), min_size=1, max_size=8))
+    taken = batch.take(torch.tensor(picked))
+    assert_sets(taken, [sets[i] for i in picked], batch.targets[picked])
+    mask = torch.zeros(len(sets), dtype=torch.bool)
+    mask[picked] = True
+    assert_sets(batch.take(mask), [sets[i] for i in sorted({*picked})], batch.targets[mask])
+    first, second = batch.split(0.4, seed=3)
+    joined = Multisets.join([first, second])
+    order = torch.randperm(len(sets), generator=torch.Generator().manual_seed(3))
+    assert_sets(joined, [sets[i] for i in order.tolist()], batch.targets[order])
+    assert min(len(first), len(second)) >= 1
+
+
+@given(batches(), st.integers(0, 3))
+def test_padded_and_back(case: tuple[list[Tensor], Multisets], more: int) -> None:
+    sets, batch = case
+    width = max(map(len, sets)) + more
+    values, mask = batch.padded(width)
+    assert values.shape == (len(sets), width, batch.dim)
+    assert (values[~mask] == 0).all()
+    assert_sets(Multisets(values, batch.dim, mask=mask, targets=batch.targets), sets, batch.targets)
+
+
+@given(batches())
+def test_columns(case: tuple[list[Tensor], Multisets]) -> None:
+    sets, batch = case
+    for i in range(batch.dim):
+        assert_sets(batch.column(i), [one[:, i : i + 1] for one in sets], batch.targets[:, i])
+
+
+def test_an_operation_folds_multisets() -> None:
+    operation, sets = AbelianGroup(Affine(3, dtype=torch.float64)), ragged()
+    assert torch.equal(operation.reduce(Multisets(sets, 3)), operation.reduce(sets))
+    with pytest.raises(AbelnetError, match="expected multisets of 3 dimensions, got 1"):
+        operation.reduce(Multisets(sets, 3).column(0))
+    with pytest.raises(AbelnetError, match="mask: expected none beside Multisets"):
+        operation.reduce(Multisets(sets, 3), mask=torch.ones(4, 7, dtype=torch.bool))
+
+
+def test_from_arrays_of_every_form() -> None:
+    lists = Multisets.from_arrays([[1.0, 2.0], np.array([3]), (), torch.tensor([4.0])], [3, 3, 0, 4])
+    assert_sets(lists, [torch.tensor(one).double()[:, None] for one in ([1, 2], [3], [], [4])], lists.targets)
+    assert lists.targets.tolist() == [3, 3, 0, 4]
+    table = np.array([[1.0, 2.0], [3.0, np.nan], [np.nan, np.nan], [np.nan, 4.0]])
+    frame = SimpleNamespace(to_numpy=lambda: table)
+    for X in (table, torch.from_numpy(table), frame, lists):
+        assert_sets(Multisets.from_arrays(X, lists.targets), as_list(lists), lists.targets)
+    vectors = Multisets.from_arrays([np.ones((2, 3)), [], np.zeros((1, 3))])
+    assert (vectors.dim, vectors.sizes.tolist()) == (3, [2, 0, 1])
+
+
+def test_what_multisets_refuse() -> None:
+    batch = Multisets(X, 2, index=torch.tensor([1, 0, 1, 0, 1, 0]))
+    for message, act in {
+        "expected multisets with results": lambda: batch.targets,
+        r"stand together; call ordered\(\) first": lambda: batch.ptr,
+        "sets: expected entries from 0 to 1, got 2 to 2": lambda: batch.take(torch.tensor([2])),
+        r"targets: expected shape \(2,\) or \(2, 2\)": lambda: Multisets([X, X], 2, targets=torch.ones(3)),
+        "targets: expected finite values": lambda: Multisets([X, X], 2, targets=torch.ones(2) / 0),
+        "targets: expected a floating-point tensor": lambda: Multisets([X, X], 2, targets=torch.ones(2).int()),
+        "dimension: expected from 0 to 1, got 2": lambda: batch.column(2),
+        "width: expected at least 3, got 2": lambda: batch.padded(2),
+        "part: expected between 0 and 1": lambda: batch.split(1.5, 0),
+        "parts: expected at least one batch": lambda: Multisets.join([]),
+        r"X: expected shape \(n\) or \(n, d\) of set 1": lambda: Multisets.from_arrays([[1.0], [[[1.0]]]]),
+        r"X: expected shape \(R, n\)": lambda: Multisets.from_arrays(np.ones(3)),
+        r"one number of dimensions, got \[1, 2\]": lambda: Multisets.from_arrays([[1.0], [[1.0, 2.0]]]),
+    }.items():
+        with pytest.raises(AbelnetError, match=message):
+            act()

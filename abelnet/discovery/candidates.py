@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from abelnet.bijections import Affine, Chain, Generator, SinhArcsinh
-from abelnet.discovery.examples import Examples
 from abelnet.discovery.families import Entry
 from abelnet.laws import Law, Polynomial
+from abelnet.multisets import Multisets
 from abelnet.operation import AbelianNet, Operation
 from abelnet.training.loop import Settings, train
 from abelnet.training.stacks import fold_side_by_side
@@ -40,7 +40,7 @@ class Candidate:
         """Its root."""
         return math.sqrt(self.mse)
 
-    def judge(self, examples: Examples) -> Candidate:
+    def judge(self, examples: Multisets) -> Candidate:
         """Takes down the squared errors on these examples."""
         self.errors = (
             self.entry.squared_errors(examples) if self.entry is not None else _squared_errors(self.operation, examples)
@@ -53,7 +53,7 @@ def fixed(law: Law) -> Candidate:
     return Candidate(law.name.lower(), 0, Operation(Generator(1, "affine", dtype=torch.float64), law))
 
 
-def polished(candidate: Candidate, examples: Examples) -> Candidate:
+def polished(candidate: Candidate, examples: Multisets) -> Candidate:
     """The same trained further on the results themselves, by L-BFGS."""
     operation = copy.deepcopy(candidate.operation)
     parameters = [p for p in operation.parameters() if p.requires_grad]
@@ -65,11 +65,11 @@ def polished(candidate: Candidate, examples: Examples) -> Candidate:
         history_size=20,
         line_search_fn="strong_wolfe",
     )
-    scale = float(examples.target.var())
+    scale = float(examples.targets.var())
 
     def closure() -> Tensor:
         optimiser.zero_grad()
-        loss = (_fold(operation, examples) - examples.target).square().mean() / scale
+        loss = (_fold(operation, examples) - examples.targets).square().mean() / scale
         if loss.requires_grad and bool(loss.isfinite()):
             loss.backward()  # type: ignore[no-untyped-call]
         return loss
@@ -89,7 +89,7 @@ class _NetStack(nn.Module):
         return fold_side_by_side(self.net.bijection, self.net.law, values, mask)
 
 
-def train_abelian_net(fitted: Examples, held_out: Examples, *, seed: int = 0, epochs: int = 400) -> Candidate:
+def train_abelian_net(fitted: Multisets, held_out: Multisets, *, seed: int = 0, epochs: int = 400) -> Candidate:
     """Trains :class:`~abelnet.AbelianNet` from several starts at once, with either sign of γ, and keeps the best.
 
     Values and results are divided by their size; the loss grows as a logarithm far out, so that heavy tails do not
@@ -109,14 +109,15 @@ def train_abelian_net(fitted: Examples, held_out: Examples, *, seed: int = 0, ep
     with torch.no_grad():
         generator = torch.Generator().manual_seed(seed)
         bent.log_tail.uniform_(-0.7, 0.7, generator=generator)
-    spread = float((fitted.target / size).std()) or 1.0
+    spread = float((fitted.targets / size).std()) or 1.0
 
     def loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
         residual = (model(batch[0], batch[1]) - batch[2]) / (0.1 * spread)
         return torch.log1p(residual.square()).mean(-1)
 
-    def side_by_side(examples: Examples) -> tuple[Tensor, ...]:
-        parts = (examples.values / size, examples.mask, examples.target / size)
+    def side_by_side(examples: Multisets) -> tuple[Tensor, ...]:
+        values, mask = examples.padded()
+        parts = (values[..., 0] / size, mask, examples.targets / size)
         return tuple(part.expand(count, *part.shape).contiguous() for part in parts)
 
     settings = Settings(epochs=epochs, batch_size=None, lr=0.03, schedule="cosine", validate_every=epochs)
@@ -148,10 +149,10 @@ def _net_chain() -> Chain:
     return Chain(Affine(1, dtype=torch.float64), SinhArcsinh(1, dtype=torch.float64), Affine(1, dtype=torch.float64))
 
 
-def _fold(operation: Operation, examples: Examples) -> Tensor:
-    return operation.reduce(examples.values[..., None], mask=examples.mask)[:, 0]
+def _fold(operation: Operation, examples: Multisets) -> Tensor:
+    return operation.reduce(examples)[:, 0]
 
 
 @torch.no_grad()
-def _squared_errors(operation: Operation, examples: Examples) -> Tensor:
-    return (_fold(operation, examples) - examples.target).square().nan_to_num(math.inf)
+def _squared_errors(operation: Operation, examples: Multisets) -> Tensor:
+    return (_fold(operation, examples) - examples.targets).square().nan_to_num(math.inf)

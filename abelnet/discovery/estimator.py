@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from abelnet.config import Configurable
-from abelnet.discovery.examples import Examples, examples_of, sets_of, targets_of
 from abelnet.discovery.search import LearnedLaw, Stream, learn_law
 from abelnet.errors import AbelnetError
+from abelnet.multisets import Multisets
 from abelnet.saving import load, save
 
 
@@ -61,13 +60,13 @@ class LawRegressor(Configurable):
             setattr(self, name, value)
         return self
 
-    def fit(self, X: Any, y: Any, *, on_step: Callable[[str], None] | None = None) -> LawRegressor:
+    def fit(self, X: Any, y: Any = None, *, on_step: Callable[[str], None] | None = None) -> LawRegressor:
         """Learns from multisets and their results.
 
         Arguments:
             X: A list of arrays :math:`(n_i)` or :math:`(n_i, d)`, or a table :math:`(R, n)` or :math:`(R, n, d)` with
-                NaN where there is no element.
-            y: Results, :math:`(R)` or :math:`(R, d)`.
+                NaN where there is no element, or :class:`~abelnet.Multisets`.
+            y: Results, :math:`(R)` or :math:`(R, d)`; not needed where ``X`` has targets.
             on_step: Called with a word about each step.
         """
         self._streams, self._laws = [], None
@@ -75,28 +74,26 @@ class LawRegressor(Configurable):
         self._solve(on_step)
         return self
 
-    def partial_fit(self, X: Any, y: Any) -> LawRegressor:
+    def partial_fit(self, X: Any, y: Any = None) -> LawRegressor:
         """Takes in more examples; the law is worked out when it is next asked for."""
-        sets = sets_of(X)
-        if not sets:
-            raise AbelnetError("X: expected at least one set, got none")
-        dims = {one.shape[1] for one in sets}
-        if len(dims) != 1:
-            raise AbelnetError(f"X: expected elements of one number of dimensions, got {sorted(dims)}")
-        (dim,) = dims
-        target = targets_of(y, len(sets), dim)
+        examples = Multisets.from_arrays(X, y)
+        if not examples.has_targets:
+            raise AbelnetError("y: expected a result for each set, got none")
+        empty = int((examples.sizes == 0).sum())
+        if empty:
+            raise AbelnetError(f"X: expected no empty set to learn from, got {empty}")
         if not self._streams:
-            self._streams = [Stream(self.seed) for _ in range(dim)]
-            self._flat = not isinstance(y, np.ndarray | Tensor) or y.ndim == 1
-        if len(self._streams) != dim:
-            raise AbelnetError(f"X: expected elements of {len(self._streams)} dimensions as before, got {dim}")
+            self._streams = [Stream(self.seed) for _ in range(examples.dim)]
+            self._flat = examples.targets.ndim == 1
+        if len(self._streams) != examples.dim:
+            raise AbelnetError(f"X: expected elements of {len(self._streams)} dimensions as before, got {examples.dim}")
         for i, stream in enumerate(self._streams):
-            stream.take(examples_of(sets, target, i))
+            stream.take(examples.column(i))
         self._laws = None
         return self
 
     @property
-    def sample_(self) -> list[Examples]:
+    def sample_(self) -> list[Multisets]:
         """The examples of each dimension that were taken in; of very many, a random sample."""
         return [stream.sample for stream in self._streams if stream.sample is not None]
 
@@ -110,13 +107,11 @@ class LawRegressor(Configurable):
     def predict(self, X: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
         """The result of each multiset, of any size: :math:`(R)` where results were numbers, else :math:`(R, d)`."""
         operations = [law.operation for law in self.laws_]
-        sets = sets_of(X)
-        if {one.shape[1] for one in sets} - {len(operations)}:
-            raise AbelnetError(f"X: expected elements of {len(operations)} dimensions")
-        rows = torch.from_numpy(np.concatenate([np.empty((0, len(operations))), *sets]))
-        ends = torch.from_numpy(np.cumsum([0, *(len(one) for one in sets)]))
+        sets = Multisets.from_arrays(X)
+        if sets.dim != len(operations):
+            raise AbelnetError(f"X: expected elements of {len(operations)} dimensions, got {sets.dim}")
         with torch.no_grad():
-            results = [operation.reduce(rows[:, i : i + 1], ptr=ends)[:, 0] for i, operation in enumerate(operations)]
+            results = [operation.reduce(sets.column(i))[:, 0] for i, operation in enumerate(operations)]
         table: np.ndarray[Any, Any] = torch.stack(results, 1).numpy()
         return table[:, 0] if self._flat and len(operations) == 1 else table
 

@@ -30,11 +30,11 @@ from torch import Tensor
 from abelnet.bijections import Generator
 from abelnet.config import Configurable
 from abelnet.discovery.candidates import Candidate, fixed, polished, train_abelian_net
-from abelnet.discovery.examples import Examples
 from abelnet.discovery.families import Entry, fit_dictionary, number
 from abelnet.discovery.spectral import COORDINATES, SpectralFit, fits_coordinate
 from abelnet.errors import AbelnetError
 from abelnet.laws import Constant, Maximum, Minimum, Polynomial, Product, Sum
+from abelnet.multisets import Multisets
 from abelnet.operation import Operation
 
 # Of more examples than these a random sample is fitted and judged; the closed form takes in all.
@@ -102,14 +102,15 @@ class Stream:
 
     def __init__(self, seed: int) -> None:
         self.fits: list[SpectralFit] = []
-        self.sample: Examples | None = None
+        self.sample: Multisets | None = None
         self.keys = torch.empty(0, dtype=torch.float64)
         self.generator = torch.Generator().manual_seed(seed)
         self.seen = 0
 
-    def take(self, examples: Examples) -> None:
+    def take(self, examples: Multisets) -> None:
         """Adds examples."""
-        size = float(torch.cat((examples.values.reshape(-1), examples.target)).abs().max())
+        numbers = torch.cat((examples.values[:, 0], examples.targets))
+        size = float(numbers.abs().max())
         if size > _LARGEST or 0 < size < 1 / _LARGEST:
             raise AbelnetError(f"X, y: expected numbers of sizes from 1e-100 to 1e100, got {size:.3g}; rescale them")
         if self.seen == 0:
@@ -118,15 +119,16 @@ class Stream:
             # A part with a number that has no logarithm, say, ends these coordinates.
             if not fits_coordinate(examples, fit.coordinate):
                 self.fits.remove(fit)
-            elif len(torch.unique(torch.cat((examples.values[examples.mask], examples.target)))) > 1 or fit.count > 0:
+            elif fit.count > 0 or bool((numbers != numbers[0]).any()):
                 fit.partial_fit(examples)
         # Every example gets a random key, and those with the smallest are the sample: each has the same chance.
-        keys = torch.rand(len(examples.target), generator=self.generator, dtype=torch.float64)
-        joined = examples if self.sample is None else Examples.join([self.sample, examples])
-        keys = torch.cat((self.keys, keys))
+        keys = torch.cat((self.keys, torch.rand(len(examples), generator=self.generator, dtype=torch.float64)))
         kept = keys.argsort(stable=True)[:_SAMPLE].sort().values
-        self.sample, self.keys = joined.take(kept), keys[kept]
-        self.seen += len(examples.target)
+        old, new = kept[kept < len(self.keys)], kept[kept >= len(self.keys)] - len(self.keys)
+        parts = [] if self.sample is None else [self.sample.take(old)]
+        parts += [examples.take(new)] if len(new) > 0 else []
+        self.sample, self.keys = Multisets.join(parts), keys[kept]
+        self.seen += len(examples)
 
 
 def learn_law(
@@ -149,11 +151,11 @@ def learn_law(
     assert stream.sample is not None
     examples = _distinct(stream.sample)
     _check_enough(examples)
-    if float(examples.target.max()) == float(examples.target.min()) and bool((examples.sizes > 1).all()):
-        return _constant(float(examples.target[0]))
+    if float(examples.targets.max()) == float(examples.targets.min()) and bool((examples.sizes > 1).all()):
+        return _constant(float(examples.targets[0]))
     fitted, held_out = examples.split(_HELD_OUT, seed)
-    fitted = fitted.take(torch.arange(min(len(fitted.target), _FITTED)))
-    spread = float(held_out.target.var(unbiased=False)) or float(examples.target.var()) or 1.0
+    fitted = fitted.take(torch.arange(min(len(fitted), _FITTED)))
+    spread = float(held_out.targets.var(unbiased=False)) or float(examples.targets.var()) or 1.0
     exact = _EXACT**2 * spread
 
     say("closed form")
@@ -180,7 +182,7 @@ def learn_law(
     _check_law(winner, explained, fitted, held_out, eigenvalues, refuse=refuse)
     entry = winner.entry
     if entry is not None:
-        entry = entry.polish(examples.take(torch.arange(min(len(examples.target), 2 * _FITTED)))).rounded(examples)
+        entry = entry.polish(examples.take(torch.arange(min(len(examples), 2 * _FITTED)))).rounded(examples)
         winner = Candidate(entry.title, entry.complexity, entry.operation(), entry, winner.errors)
     ranking = sorted(tried, key=lambda one: one.mse)
     identity, absorbing = _landmarks(winner.operation)
@@ -199,14 +201,18 @@ def learn_law(
     )
 
 
-def _distinct(examples: Examples) -> Examples:
+def _distinct(examples: Multisets) -> Multisets:
     """Each example once: a copy on both sides of the division would judge a law by what it was fitted to."""
-    rows = torch.cat((examples.values, examples.mask.double(), examples.target[:, None]), 1)
-    _, where = np.unique(rows.numpy(), axis=0, return_index=True)
-    return examples.take(torch.from_numpy(np.sort(where)))
+    kept = []
+    for size in sorted(set(examples.sizes.tolist())):
+        sets = (examples.sizes == size).nonzero()[:, 0]
+        of_size = examples.take(sets)
+        rows = torch.cat((of_size.values.reshape(-1, size), of_size.targets[:, None]), 1)
+        kept.append(sets[np.unique(rows.numpy(), axis=0, return_index=True)[1]])
+    return examples.take(torch.cat(kept).sort().values)
 
 
-def _check_enough(examples: Examples) -> None:
+def _check_enough(examples: Multisets) -> None:
     several = int((examples.sizes > 1).sum())
     if several < 4:
         raise AbelnetError(
@@ -232,7 +238,7 @@ def _simplest(tried: Sequence[Candidate], spread: float) -> Candidate:
     return min((one for one in tried if one is best or as_good(one)), key=lambda one: (one.complexity, one.mse))
 
 
-def _curves(stream: Stream, fitted: Examples, held_out: Examples) -> tuple[list[Candidate], dict[str, float]]:
+def _curves(stream: Stream, fitted: Multisets, held_out: Multisets) -> tuple[list[Candidate], dict[str, float]]:
     """The curves of the closed form, best first, smoothed as the held-out examples like it; and the eigenvalues."""
     eigenvalues: dict[str, float] = {}
     found: dict[str, Candidate] = {}
@@ -266,8 +272,8 @@ def _constant(value: float) -> LearnedLaw:
 def _check_law(
     winner: Candidate,
     explained: float,
-    fitted: Examples,
-    held_out: Examples,
+    fitted: Multisets,
+    held_out: Multisets,
     eigenvalues: dict[str, float],
     *,
     refuse: bool,
@@ -279,7 +285,7 @@ def _check_law(
     values = ", ".join(f"{name}: {value:.2g}" for name, value in eigenvalues.items())
     plain, ours = _plain_regression(fitted, held_out, winner.errors)
     # Better by more than a chance difference, and by enough to matter.
-    much_better = plain < 0.25 * ours and ours > 1e-6 * float(held_out.target.var())
+    much_better = plain < 0.25 * ours and ours > 1e-6 * float(held_out.targets.var())
     if much_better:
         evidence += f"; where a plain regression that knows no law errs by {plain**0.5:.3g}, it errs by {ours**0.5:.3g}"
     if much_better or not explained >= _LEAST_EXPLAINED:
@@ -289,7 +295,7 @@ def _check_law(
         )
 
 
-def _plain_regression(fitted: Examples, held_out: Examples, errors: Tensor) -> tuple[float, float]:
+def _plain_regression(fitted: Multisets, held_out: Multisets, errors: Tensor) -> tuple[float, float]:
     """Mean squared errors, on sizes with enough examples, of a regression for each size, and of the law."""
     plain, ours = [], []
     for size in sorted(set(fitted.sizes.tolist())):
@@ -299,18 +305,18 @@ def _plain_regression(fitted: Examples, held_out: Examples, errors: Tensor) -> t
         inputs, outputs = _features(fitted.take(train_rows), size), _features(held_out.take(test_rows), size)
         if len(inputs) < 3 * inputs.shape[1]:
             continue
-        target = fitted.target[train_rows].numpy()
+        target = fitted.targets[train_rows].numpy()
         weights = np.linalg.lstsq(inputs, target, rcond=1e-10)[0]
-        plain.append((outputs @ weights - held_out.target[test_rows].numpy()) ** 2)
+        plain.append((outputs @ weights - held_out.targets[test_rows].numpy()) ** 2)
         ours.append(errors[test_rows].numpy())
     if not plain:
         return math.inf, 0.0
     return float(np.concatenate(plain).mean()), float(np.concatenate(ours).mean())
 
 
-def _features(examples: Examples, size: int) -> np.ndarray[Any, Any]:
+def _features(examples: Multisets, size: int) -> np.ndarray[Any, Any]:
     """One, the elements in order, and the elements sorted."""
-    values = examples.values[:, :size].numpy()
+    values = examples.values.reshape(-1, size).numpy()
     return np.concatenate((np.ones((len(values), 1)), values, np.sort(values, 1)), 1)
 
 

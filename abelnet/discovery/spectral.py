@@ -28,9 +28,9 @@ from scipy.linalg import eigh
 from abelnet.bijections import FAMILIES as GENERATORS
 from abelnet.bijections import Chain, Generator
 from abelnet.bijections.spline import spline_through
-from abelnet.discovery.examples import Examples
 from abelnet.errors import AbelnetError
 from abelnet.laws import Polynomial, Product, Sum
+from abelnet.multisets import Multisets
 from abelnet.operation import Operation
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -44,11 +44,11 @@ COORDINATES: dict[str, tuple[str, tuple[float, ...]]] = {
 """Coordinates that curves may be drawn in: the generator of each, and its parameters."""
 
 
-def fits_coordinate(examples: Examples, coordinate: str) -> bool:
+def fits_coordinate(examples: Multisets, coordinate: str) -> bool:
     """Whether all values and results have this coordinate."""
     kind, parameters = COORDINATES[coordinate]
     low, high = GENERATORS[kind].domain(*parameters)
-    return all(bool((x > low).all() and (x < high).all()) for x in (examples.values, examples.target))
+    return all(bool((x > low).all() and (x < high).all()) for x in (examples.values, examples.targets))
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class SpectralFit:
 
     Example:
         >>> from abelnet.experiments.synthetic.data import make_dataset
-        >>> data = Examples(*make_dataset("shifted_product", 0).train)
+        >>> data = make_dataset("shifted_product", 0).train
         >>> group, semigroup, _ = SpectralFit().partial_fit(data).refine(data).solve()
         >>> bool(group.eigenvalue > 1e-2 > 1e-6 > semigroup.eigenvalue)
         True
@@ -117,23 +117,24 @@ class SpectralFit:
         self.residual = self.square = np.zeros((0, 0))
         self.total = np.zeros(0)
 
-    def partial_fit(self, examples: Examples) -> SpectralFit:
-        """Adds examples."""
+    def partial_fit(self, examples: Multisets) -> SpectralFit:
+        """Adds examples: multisets of numbers, none of them empty, with their results."""
+        examples = examples.ordered()
+        if bool((examples.sizes == 0).any()):
+            raise AbelnetError("examples: expected no empty set to learn from, got some")
         if not fits_coordinate(examples, self.coordinate):
             raise AbelnetError(f"examples: expected numbers that have a {self.coordinate}")
         kind, parameters = COORDINATES[self.coordinate]
-        values, target = (GENERATORS[kind].forward(x, *parameters).numpy() for x in (examples.values, examples.target))
-        mask = examples.mask.numpy()
+        values, target = (GENERATORS[kind].forward(x, *parameters).numpy() for x in (examples.values, examples.targets))
+        values, ptr = values[:, 0], examples.ptr.numpy()
         if self._basis is None:
-            self._start(_Basis.of(np.concatenate((values[mask], target)), self.knots))
+            self._start(_Basis.of(np.concatenate((values, target)), self.knots))
         assert self._basis is not None
         for low in range(0, len(target), _CHUNK):
-            part = slice(low, low + _CHUNK)
-            rows = np.nonzero(mask[part])
-            of_values, of_target = self._basis(values[part][rows]), self._basis(target[part])
-            # Rows come sorted, so the sum over a set is one over neighbours.
-            starts = np.searchsorted(rows[0], np.arange(len(of_target)))
-            a = np.add.reduceat(of_values, starts, axis=0) - of_target
+            ends = ptr[low : low + _CHUNK + 1]
+            of_values = self._basis(values[ends[0] : ends[-1]])
+            of_target = self._basis(target[low : low + _CHUNK])
+            a = np.add.reduceat(of_values, ends[:-1] - ends[0], axis=0) - of_target
             self.residual += a.T @ a
             for points in (of_values, of_target):
                 self.square += points.T @ points
@@ -151,7 +152,7 @@ class SpectralFit:
         self.count, self.points = self.count + other.count, self.points + other.points
         return self
 
-    def refine(self, examples: Examples, penalty: float = 1e-7, rounds: int = 9) -> SpectralFit:
+    def refine(self, examples: Multisets, penalty: float = 1e-7, rounds: int = 9) -> SpectralFit:
         """A fit to these examples in which the absorbing element is found between the places of the grid."""
         fit = self
         for _ in range(rounds):

@@ -47,10 +47,9 @@ def learn_table(
     say = on_step or (lambda _: None)
     model = LawRegressor(seed=seed)
     count = 0
-    for names, sets, results in examples_in(path, columns, skip_missing=skip_missing):
-        if names:
-            model.partial_fit(sets, results)
-        count += len(names)
+    for examples in examples_in(path, columns, skip_missing=skip_missing):
+        model.partial_fit(examples)
+        count += len(examples)
         say(f"reading: {count:,} multisets")
     if count == 0:
         raise AbelnetError(f"{path}: expected at least one multiset with its result, got none")

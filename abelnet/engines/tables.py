@@ -17,9 +17,11 @@ import torch
 from abelnet.discovery.estimator import LawRegressor
 from abelnet.errors import AbelnetError
 from abelnet.files import replacing
+from abelnet.multisets import Multisets
 
 _ROWS = 100_000
 Array = np.ndarray[Any, np.dtype[np.float64]]
+Places = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -161,10 +163,8 @@ def _check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
             raise AbelnetError(f"{path}: expected a column {name}, got {', '.join(header)}")
 
 
-def examples_in(
-    path: str | Path, columns: Columns, *, skip_missing: bool = False
-) -> Iterator[tuple[list[str], list[Array], Array]]:
-    """Names of sets, the sets, and their results, in parts.
+def examples_in(path: str | Path, columns: Columns, *, skip_missing: bool = False) -> Iterator[Multisets]:
+    """Reads the sets of a table and, where columns of results are named, their targets, in parts.
 
     In long form the rows of a set should stand together, so that no more than a part is in memory; if they do not, the
     whole table is.
@@ -174,32 +174,72 @@ def examples_in(
         columns: Which columns to read.
         skip_missing: Whether sets with missing numbers are left out; otherwise they raise.
     """
-    if columns.set is None:
-        for rows in read_rows(path, columns):
-            there = ~np.isnan(rows.values)
-            sets = [row[mask, None] for row, mask in zip(rows.values, there, strict=True)]
-            yield _sound(rows.sets, sets, rows.targets, skip_missing)
-        return
+    for part in _wide(path, columns) if columns.set is None else _long(path, columns):
+        sound = part.without_missing(skip_missing)
+        if sound.names:
+            yield sound.multisets(columns)
+
+
+@dataclass(frozen=True)
+class _Sets:
+    """Sets as they come from a table, perhaps with NaN: set :math:`i` is ``values[ptr[i]:ptr[i + 1]]``."""
+
+    names: list[str]
+    values: Array
+    ptr: Places
+    targets: Array
+
+    def without_missing(self, skip: bool) -> _Sets:
+        """Those with all their numbers; raises if there are others, unless these may be skipped."""
+        sizes = np.diff(self.ptr)
+        sets = np.repeat(np.arange(len(sizes)), sizes)
+        gaps = np.bincount(sets[np.isnan(self.values).any(1)], minlength=len(sizes))
+        missing = (sizes == 0) | (gaps > 0) | np.isnan(self.targets).any(1)
+        if not missing.any():
+            return self
+        if not skip:
+            raise AbelnetError(
+                f"file: expected numbers everywhere, got {missing.sum()} sets with missing ones, the first "
+                f"{self.names[missing.argmax()]}; --skip-missing leaves them out"
+            )
+        names = [name for name, gap in zip(self.names, missing, strict=True) if not gap]
+        ptr = np.concatenate(([0], sizes[~missing].cumsum()))
+        return _Sets(names, self.values[~missing[sets]], ptr, self.targets[~missing])
+
+    def multisets(self, columns: Columns) -> Multisets:
+        values, ptr, targets = (torch.from_numpy(x) for x in (self.values, self.ptr, self.targets))
+        results = None if not columns.targets else targets[:, 0] if columns.dim == 1 else targets
+        return Multisets(values, columns.dim, ptr=ptr, targets=results)
+
+
+def _wide(path: str | Path, columns: Columns) -> Iterator[_Sets]:
+    for rows in read_rows(path, columns):
+        there = ~np.isnan(rows.values)
+        ptr = np.concatenate(([0], there.sum(1).cumsum()))
+        yield _Sets(rows.sets, rows.values[there][:, None], ptr, rows.targets)
+
+
+def _long(path: str | Path, columns: Columns) -> Iterator[_Sets]:
     seen: set[str] = set()
     try:
-        for names, sets, targets in _neighbours(path, columns):
-            if not seen.isdisjoint(names):
+        for part in _neighbours(path, columns):
+            if not seen.isdisjoint(part.names):
                 raise _ScatteredError
-            seen.update(names)
-            yield _sound(names, sets, targets, skip_missing)
+            seen.update(part.names)
+            yield part
     except _ScatteredError:
         if seen:
             raise AbelnetError(
                 f"{path}: expected the rows of each {columns.set} to stand together in a table of this size; sort it"
             ) from None
-        yield _sound(*_gathered(path, columns), skip_missing)
+        yield _gathered(path, columns)
 
 
 class _ScatteredError(Exception):
     pass
 
 
-def _neighbours(path: str | Path, columns: Columns) -> Iterator[tuple[list[str], list[Array], Array]]:
+def _neighbours(path: str | Path, columns: Columns) -> Iterator[_Sets]:
     """Sets whose rows stand together, the last of each part kept for the next."""
     names: list[str] = []
     values = np.empty((0, len(columns.values)))
@@ -220,20 +260,21 @@ def _starts(names: Sequence[str]) -> list[int]:
     return [0, *(i for i in range(1, len(names)) if names[i] != names[i - 1])]
 
 
-def _cut(names: list[str], values: Array, targets: Array, starts: list[int]) -> tuple[list[str], list[Array], Array]:
+def _cut(names: list[str], values: Array, targets: Array, starts: list[int]) -> _Sets:
     heads = [names[start] for start in starts]
     if len(set(heads)) < len(heads):
         raise _ScatteredError
-    same = np.repeat(targets[starts], np.diff([*starts, len(names)]), axis=0)
+    ptr = np.array([*starts, len(names)])
+    same = np.repeat(targets[starts], np.diff(ptr), axis=0)
     differs = ~((targets == same) | (np.isnan(targets) & np.isnan(same))).all(1)
     if differs.any():
         raise AbelnetError(
             f"target: expected the same on each row of a set, got others in set {names[differs.argmax()]}"
         )
-    return heads, np.split(values, starts[1:]), targets[starts]
+    return _Sets(heads, values, ptr, targets[starts])
 
 
-def _gathered(path: str | Path, columns: Columns) -> tuple[list[str], list[Array], Array]:
+def _gathered(path: str | Path, columns: Columns) -> _Sets:
     """All sets of a table whose rows stand anywhere."""
     parts = list(read_rows(path, columns))
     names = [name for part in parts for name in part.sets]
@@ -242,25 +283,6 @@ def _gathered(path: str | Path, columns: Columns) -> tuple[list[str], list[Array
     order = np.argsort([places[name] for name in names], kind="stable")
     names = [names[i] for i in order]
     return _cut(names, values[order], targets[order], _starts(names))
-
-
-def _sound(
-    names: list[str], sets: list[Array], targets: Array, skip_missing: bool
-) -> tuple[list[str], list[Array], Array]:
-    missing = [
-        len(one) == 0 or bool(np.isnan(one).any() or np.isnan(target).any())
-        for one, target in zip(sets, targets, strict=True)
-    ]
-    if not any(missing):
-        return names, sets, targets
-    if not skip_missing:
-        first = names[missing.index(True)]
-        raise AbelnetError(
-            f"file: expected numbers everywhere, got {sum(missing)} sets with missing ones, the first {first}; "
-            "--skip-missing leaves them out"
-        )
-    keep = [i for i, gap in enumerate(missing) if not gap]
-    return [names[i] for i in keep], [sets[i] for i in keep], targets[keep]
 
 
 def apply_law(

@@ -30,8 +30,8 @@ from torch import Tensor, nn
 from abelnet.bijections import Bijection, glow
 from abelnet.checks import check_count, check_values
 from abelnet.errors import AbelnetError
-from abelnet.experiments.synthetic.data import MultisetData
 from abelnet.files import read_json, write_json
+from abelnet.multisets import Multisets
 from abelnet.nn.baselines import DeepSets
 from abelnet.operation import AbelianGroup
 from abelnet.training.loop import Settings, train
@@ -244,32 +244,32 @@ class _Fold(nn.Module):
         return result
 
 
-def _train(model: nn.Module, data: MultisetData, epochs: int, seed: int) -> None:
+def _train(model: nn.Module, data: Multisets, epochs: int, seed: int) -> None:
     def loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
         values, mask, target = batch
         errors: Tensor = (model(values, mask) - target).square().sum(-1)
         return errors.mean()
 
     settings = Settings(epochs=epochs, batch_size=128, lr=4e-3, schedule="cosine", clip_norm=10.0)
-    train(model, data, loss, settings=settings, seed=seed)
+    train(model, (*data.padded(), data.targets), loss, settings=settings, seed=seed)
 
 
 @torch.no_grad()
-def _errors(model: nn.Module, tests: Sequence[MultisetData]) -> list[float]:
-    return [float((model(data.values, data.mask) - data.target).square().sum(-1).mean().sqrt()) for data in tests]
+def _errors(model: nn.Module, tests: Sequence[Multisets]) -> list[float]:
+    return [float((model(*data.padded()) - data.targets).square().sum(-1).mean().sqrt()) for data in tests]
 
 
 @torch.no_grad()
-def _draw(truth: AbelianGroup, count: int, sizes: Sequence[int], generator: torch.Generator) -> MultisetData:
+def _draw(truth: AbelianGroup, count: int, sizes: Sequence[int], generator: torch.Generator) -> Multisets:
     """Multisets whose true result lies in the ball of the experiment; others are drawn again."""
     width = max(sizes)
-    kept: list[tuple[Tensor, Tensor, Tensor]] = []
-    while sum(len(target) for _, _, target in kept) < count:
+    kept: list[Multisets] = []
+    while sum(map(len, kept)) < count:
         drawn = torch.tensor(sizes)[torch.randint(len(sizes), (count,), generator=generator)]
         mask = torch.arange(width) < drawn[:, None]
         values = draw_elements(count * width, truth.dim, generator).reshape(count, width, truth.dim)
-        values = torch.where(mask[..., None], values, 0)
-        target = truth.reduce(values, mask=mask)
-        inside = target.norm(dim=1) <= _RADIUS
-        kept.append((values[inside].float(), mask[inside], target[inside].float()))
-    return MultisetData(*(torch.cat(parts)[:count] for parts in zip(*kept, strict=True)))
+        targets = truth.reduce(values, mask=mask)
+        inside = targets.norm(dim=1) <= _RADIUS
+        values, mask, targets = values[inside].float(), mask[inside], targets[inside].float()
+        kept.append(Multisets(values, truth.dim, mask=mask, targets=targets))
+    return Multisets.join(kept).take(torch.arange(count))

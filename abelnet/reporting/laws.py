@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from abelnet.discovery.estimator import LawRegressor
-from abelnet.discovery.examples import Examples
 from abelnet.discovery.families import number
 from abelnet.discovery.search import LearnedLaw
 from abelnet.engines.tables import Columns
 from abelnet.files import write_text
+from abelnet.multisets import Multisets
 from abelnet.reporting.page import html_page
 from abelnet.reporting.plots import Panel, draw
 from abelnet.reporting.report import Report, Section
@@ -85,7 +85,7 @@ def write_law(model: LawRegressor, folder: str | Path, columns: Columns) -> Path
     return path
 
 
-def _dimensions(model: LawRegressor, columns: Columns) -> Iterable[tuple[str, LearnedLaw, Examples]]:
+def _dimensions(model: LawRegressor, columns: Columns) -> Iterable[tuple[str, LearnedLaw, Multisets]]:
     return zip(_names(columns), model.laws_, model.sample_, strict=True)
 
 
@@ -110,7 +110,7 @@ def _distances(law: LearnedLaw) -> Table:
     return Table("Distance from any law of a kind (0: exact, about 1: none)", columns, rows)
 
 
-def _errors_by_size(law: LearnedLaw, examples: Examples, count: int | None = None) -> Table:
+def _errors_by_size(law: LearnedLaw, examples: Multisets, count: int | None = None) -> Table:
     errors, sizes = _errors(law, examples), _sizes(examples)
     rows = []
     for size in sorted(set(sizes.tolist()))[:count]:
@@ -121,13 +121,13 @@ def _errors_by_size(law: LearnedLaw, examples: Examples, count: int | None = Non
     return Table("Error by multiset size", columns, rows)
 
 
-def _worst_examples(law: LearnedLaw, examples: Examples, count: int = 10) -> Table:
+def _worst_examples(law: LearnedLaw, examples: Multisets, count: int = 10) -> Table:
     errors = _errors(law, examples)
     rows = []
     for i in errors.abs().argsort(descending=True)[:count].tolist():
         elements = _elements(examples, i)
         shown = ", ".join(f"{x:.6g}" for x in elements[:_SHOWN_ELEMENTS].tolist())
-        target = float(examples.target[i])
+        target = float(examples.targets[i])
         more = " …" if len(elements) > _SHOWN_ELEMENTS else ""
         rows.append([Cell(shown + more), Cell(f"{target:.6g}"), Cell(f"{target + float(errors[i]):.6g}")])
     columns = [Column("elements"), Column("result", "right"), Column("law", "right")]
@@ -135,7 +135,7 @@ def _worst_examples(law: LearnedLaw, examples: Examples, count: int = 10) -> Tab
 
 
 @torch.no_grad()
-def _curve(law: LearnedLaw, examples: Examples) -> tuple[list[float], list[float]]:
+def _curve(law: LearnedLaw, examples: Multisets) -> tuple[list[float], list[float]]:
     """Points of φ over the range of the elements, where it is finite."""
     low, high = _range(examples)
     x = torch.linspace(low, high, _CURVE_POINTS, dtype=torch.float64)
@@ -158,18 +158,18 @@ def _draw_curve(x: Sequence[float], y: Sequence[float], axes: Axes) -> None:
 
 
 @torch.no_grad()
-def _errors(law: LearnedLaw, examples: Examples) -> Tensor:
-    return law.operation.reduce(examples.values[..., None], mask=examples.mask)[:, 0] - examples.target
+def _errors(law: LearnedLaw, examples: Multisets) -> Tensor:
+    return law.operation.reduce(examples)[:, 0] - examples.targets
 
 
-def _sizes(examples: Examples) -> Tensor:
+def _sizes(examples: Multisets) -> Tensor:
     return examples.sizes
 
 
-def _elements(examples: Examples, i: int) -> Tensor:
-    return examples.values[i][examples.mask[i]]
+def _elements(examples: Multisets, i: int) -> Tensor:
+    start, end = examples.ptr[i : i + 2].tolist()
+    return examples.values[start:end, 0]
 
 
-def _range(examples: Examples) -> tuple[float, float]:
-    elements = examples.values[examples.mask]
-    return float(elements.min()), float(elements.max())
+def _range(examples: Multisets) -> tuple[float, float]:
+    return float(examples.values.min()), float(examples.values.max())

@@ -17,21 +17,17 @@ import torch
 from safetensors.torch import load_file
 
 from abelnet import AbelianGroup, AbelianSemigroup, Monotonic, Operation
-from abelnet.experiments.synthetic.data import OPERATIONS, MultisetData, make_dataset
+from abelnet.experiments.synthetic.data import OPERATIONS, make_dataset
+from abelnet.multisets import Multisets
 
 
-def lines_used(operation: Operation, data: MultisetData) -> tuple[torch.Tensor, torch.Tensor]:
+def lines_used(operation: Operation, data: Multisets) -> tuple[torch.Tensor, torch.Tensor]:
     """The line of each element, and the line that the result of each multiset is read off."""
     network = operation.bijection
     assert isinstance(network, Monotonic)
     slope, bias = network.sign()[:, None, None] * network.log_weight.exp(), network.bias
-    elements = data.values[data.mask][:, None]
-    forwards = network._search(elements, slope, bias, False).reshape(-1)
-    u = network(data.values[..., None])
-    identity = operation.law.identity(1)
-    assert identity is not None
-    u = torch.where(data.mask[..., None], u, identity.to(u))
-    folded = operation.law.lower(operation.law.gather(operation.law.lift(u)), u.dtype)
+    forwards = network._search(data.values, slope, bias, False).reshape(-1)
+    folded = operation.law.reduce(network(data.values), data)
     return forwards, network._search(folded, slope, bias, True).reshape(-1)
 
 
@@ -48,8 +44,7 @@ def look(folder: Path, name: str, model: str) -> None:
         operation = kind(network)
         data = make_dataset(name, seed, dtype=torch.float32)
         trained = torch.cat(lines_used(operation, data.train)).unique()
-        result = operation.reduce(data.large.values[..., None], mask=data.large.mask)[:, 0]
-        squares = (result - data.large.target).square()
+        squares = (operation.reduce(data.large)[:, 0] - data.large.targets).square()
         known = torch.isin(lines_used(operation, data.large)[1], trained)
         shares.append(100 * float((~known).float().mean()))
         for part, into in ((known, on_trained), (~known, on_untrained)):

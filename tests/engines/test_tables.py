@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+import torch
 
-from abelnet import AbelnetError
+from abelnet import AbelnetError, Multisets
 from abelnet.discovery.estimator import LawRegressor
 from abelnet.engines import tables
 from abelnet.engines.learning import learn_table
@@ -45,21 +46,23 @@ def test_vectors(tmp_path: Path) -> None:
 
 def test_in_parts_whatever_the_order(returns: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = tables.Columns(("x",), "account", ("y",))
-    whole = list(tables.examples_in(returns, columns))
-    names, sets = [name for part in whole for name in part[0]], [one for part in whole for one in part[1]]
+    whole = Multisets.join(list(tables.examples_in(returns, columns)))
     monkeypatch.setattr(tables, "_ROWS", 7)
     parts = list(tables.examples_in(returns, columns))
     assert len(parts) > 10
-    assert [name for part in parts for name in part[0]] == names
-    for one, other in zip(sets, [one for part in parts for one in part[1]], strict=True):
-        np.testing.assert_array_equal(one, other)
+    joined = Multisets.join(parts)
+    assert torch.equal(joined.values, whole.values)
+    assert torch.equal(joined.ptr, whole.ptr)
+    assert torch.equal(joined.targets, whole.targets)
     lines = returns.read_text().splitlines()
     body = lines[1:]
     np.random.default_rng(0).shuffle(body)
     monkeypatch.setattr(tables, "_ROWS", 1000)
     returns.write_text("\n".join([lines[0], *body]))
-    ((scattered, _, _),) = tables.examples_in(returns, columns)
-    assert sorted(scattered) == sorted(names)
+    (scattered,) = tables.examples_in(returns, columns)
+    assert len(scattered) == len(whole)
+    # Each set has all of its elements, and its own result.
+    torch.testing.assert_close(scattered.sum((1 + scattered.values).log())[:, 0].expm1(), scattered.targets)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +86,8 @@ def test_missing_numbers_left_out(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("s,x,y\n1,,3\n1,2,3\n2,1,4\n2,3,4\n")
     columns = tables.Columns(("x",), "s", ("y",))
     parts = tables.examples_in(tmp_path / "t.csv", columns, skip_missing=True)
-    assert [name for part in parts for name in part[0]] == ["2"]
+    (part,) = parts
+    assert (part.values[:, 0].tolist(), part.ptr.tolist(), part.targets.tolist()) == ([1.0, 3.0], [0, 2], [4.0])
 
 
 def test_bad_columns(tmp_path: Path) -> None:

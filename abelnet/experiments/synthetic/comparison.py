@@ -24,8 +24,9 @@ from torch import Tensor, nn
 from abelnet.bijections import Monotonic
 from abelnet.errors import AbelnetError
 from abelnet.experiments.running import Tell, claim_folder, derived_seed, run_units, write_results
-from abelnet.experiments.synthetic.data import OPERATIONS, MultisetData, draw, make_dataset
+from abelnet.experiments.synthetic.data import OPERATIONS, draw, make_dataset
 from abelnet.files import read_json, write_json
+from abelnet.multisets import Multisets
 from abelnet.nn.baselines import DeepSets
 from abelnet.operation import AbelianGroup, AbelianSemigroup
 from abelnet.training.loop import Settings, train
@@ -305,19 +306,21 @@ def squared_error(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
     return result
 
 
-def rmse_of_stack(stack: nn.Module, data: Sequence[MultisetData]) -> list[float | None]:
+def rmse_of_stack(stack: nn.Module, data: Sequence[Multisets]) -> list[float | None]:
     """The error of each model on data of its own; None where it is not finite."""
     with torch.no_grad():
         errors = squared_error(stack, stack_data(data)).sqrt().tolist()
     return [error if error < float("inf") else None for error in errors]
 
 
-def stack_data(data: Sequence[MultisetData]) -> MultisetData:
-    """Data of many models side by side."""
-    return MultisetData(*(torch.stack(parts) for parts in zip(*data, strict=True)))
+def stack_data(data: Sequence[Multisets]) -> tuple[Tensor, Tensor, Tensor]:
+    """Data of many models side by side: values and mask :math:`(M, B, n)`, targets :math:`(M, B)`."""
+    width = max(int(part.sizes.amax()) for part in data)
+    values, masks = zip(*(part.padded(width) for part in data), strict=True)
+    return torch.stack(values)[..., 0], torch.stack(masks), torch.stack([part.targets for part in data])
 
 
-def _repeat(data: MultisetData, times: int) -> MultisetData:
+def _repeat(data: Multisets, times: int) -> tuple[Tensor, Tensor, Tensor]:
     return stack_data([data] * times)
 
 

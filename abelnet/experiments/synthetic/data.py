@@ -6,11 +6,10 @@ train, 100 to validate and 100 to test of sizes 2 to 4, and 100 to test of sizes
 
 from __future__ import annotations
 
-__all__ = ["OPERATIONS", "Dataset", "Learned", "MultisetData", "SyntheticOperation", "draw", "learn", "make_dataset"]
+__all__ = ["OPERATIONS", "Dataset", "Learned", "SyntheticOperation", "draw", "learn", "make_dataset"]
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,6 +17,7 @@ from torch import Tensor
 from abelnet.discovery.estimator import LawRegressor
 from abelnet.discovery.search import LearnedLaw
 from abelnet.errors import AbelnetError
+from abelnet.multisets import Multisets
 from abelnet.operation import Operation
 from abelnet.verify.defects import LawDefects, law_defects
 
@@ -50,22 +50,14 @@ OPERATIONS = {
 }
 
 
-class MultisetData(NamedTuple):
-    """Multisets of numbers and their results: values and mask :math:`(S, n)`, targets :math:`(S)`."""
-
-    values: Tensor
-    mask: Tensor
-    target: Tensor
-
-
 @dataclass(frozen=True)
 class Dataset:
-    """The four parts of the paper's data for one operation."""
+    """The four parts of the paper's data for one operation: multisets of numbers, with their results as targets."""
 
-    train: MultisetData
-    validation: MultisetData
-    small: MultisetData
-    large: MultisetData
+    train: Multisets
+    validation: Multisets
+    small: Multisets
+    large: Multisets
 
 
 def make_dataset(name: str, seed: int, *, dtype: torch.dtype = torch.float64) -> Dataset:
@@ -77,7 +69,7 @@ def make_dataset(name: str, seed: int, *, dtype: torch.dtype = torch.float64) ->
 
     Example:
         >>> data = make_dataset("sum", seed=0)
-        >>> len(data.train.target), len(data.large.target)
+        >>> len(data.train), len(data.large)
         (500, 100)
     """
     if name not in OPERATIONS:
@@ -87,7 +79,7 @@ def make_dataset(name: str, seed: int, *, dtype: torch.dtype = torch.float64) ->
     return Dataset(*(draw(OPERATIONS[name], count, sizes, generator, dtype) for count, sizes in parts))
 
 
-def rmse(operation: Operation, data: MultisetData) -> float:
+def rmse(operation: Operation, data: Multisets) -> float:
     """Root of the mean squared error of an operation over multisets."""
     with torch.no_grad():
         return _squared_error(operation, data).sqrt().item()
@@ -115,16 +107,14 @@ def learn(name: str, *, seed: int = 0) -> Learned:
         'x∘y = x + y + 0.5·x·y'
     """
     data = make_dataset(name, seed)
-    sets = [one[there].numpy() for one, there in zip(data.train.values, data.train.mask, strict=True)]
-    (law,) = LawRegressor(seed=seed).fit(sets, data.train.target.numpy()).laws_
+    (law,) = LawRegressor(seed=seed).fit(data.train).laws_
     samples = _RANGE * (2 * torch.rand(1000, 1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) - 1)
     operation = law.operation
     return Learned(law, rmse(operation, data.small), rmse(operation, data.large), law_defects(operation, samples))
 
 
-def _squared_error(operation: Operation, data: MultisetData) -> Tensor:
-    folded = operation.reduce(data.values[..., None], mask=data.mask)
-    return (folded[..., 0] - data.target).square().mean()
+def _squared_error(operation: Operation, data: Multisets) -> Tensor:
+    return (operation.reduce(data)[:, 0] - data.targets).square().mean()
 
 
 def draw(
@@ -133,14 +123,13 @@ def draw(
     sizes: tuple[int, ...],
     generator: torch.Generator,
     dtype: torch.dtype,
-) -> MultisetData:
+) -> Multisets:
     """Draws multisets of numbers from :math:`[-5, 5]`, each size alike, with their results."""
     drawn = torch.tensor(sizes)[torch.randint(len(sizes), (count,), generator=generator)]
     mask = torch.arange(max(sizes)) < drawn[:, None]
     values = _RANGE * (2 * torch.rand(mask.shape, generator=generator, dtype=torch.float64) - 1)
-    values = torch.where(mask, values, 0)
-    target = torch.stack([operation.fold(one[there]) for one, there in zip(values, mask, strict=True)])
-    return MultisetData(values.to(dtype), mask, target.to(dtype))
+    targets = torch.stack([operation.fold(one[there]) for one, there in zip(values, mask, strict=True)])
+    return Multisets(values[..., None].to(dtype), 1, mask=mask, targets=targets.to(dtype))
 
 
 def _cbrt(x: Tensor) -> Tensor:

@@ -1,0 +1,77 @@
+"""Multisets in the forms that users have them in, as arrays of float64: lists of arrays, tables, data frames."""
+
+from __future__ import annotations
+
+__all__ = ["read_results", "read_sets"]
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from torch import Tensor
+
+from abelnet.errors import AbelnetError
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+def read_sets(X: Any) -> tuple[Array, Array]:
+    """Reads multisets from a list of arrays, or from a table with NaN where there is no element.
+
+    Returns:
+        Elements :math:`(N, d)`, and where each set begins, and the end, :math:`(R + 1)`.
+
+    Example:
+        >>> read_sets([[1.0, 2.0], [3.0]])
+        (array([[1.],
+               [2.],
+               [3.]]), array([0, 2, 3]))
+    """
+    is_table = isinstance(X, np.ndarray | Tensor) or hasattr(X, "to_numpy")
+    return _from_table(X) if is_table else _from_list(X)
+
+
+def read_results(y: Any, count: int, dim: int) -> Array:
+    """The result of each of ``count`` sets, with shape :math:`(R)` or :math:`(R, d)`."""
+    results = _numbers("y", y)
+    if results.shape != (count, dim) and (results.shape != (count,) or dim > 1):
+        raise AbelnetError(f"y: expected one result of {dim} dimensions for each of {count} sets, got {results.shape}")
+    bad = int((~np.isfinite(results)).sum())
+    if bad:
+        raise AbelnetError(f"y: expected finite numbers, got {bad} that are missing or infinite")
+    return results
+
+
+def _from_table(X: Any) -> tuple[Array, Array]:
+    """Rows and ptr of a table with NaN where there is no element."""
+    table = _numbers("X", X)
+    if table.ndim not in (2, 3):
+        raise AbelnetError(f"X: expected shape (R, n) or (R, n, d), got {table.shape}")
+    table = table[..., None] if table.ndim == 2 else table
+    there = ~np.isnan(table).all(-1)
+    return table[there], np.concatenate(([0], there.sum(1).cumsum()))
+
+
+def _from_list(X: Any) -> tuple[Array, Array]:
+    """Rows and ptr of a list of arrays."""
+    if not isinstance(X, Sequence) or isinstance(X, str | bytes):
+        raise AbelnetError(f"X: expected a list of arrays, or a table, got {type(X).__name__}")
+    arrays = [_numbers("X", one) for one in X]
+    bad = next((i for i, one in enumerate(arrays) if one.ndim not in (1, 2)), None)
+    if bad is not None:
+        raise AbelnetError(f"X: expected shape (n) or (n, d) of set {bad}, got {arrays[bad].shape}")
+    dims = {one.shape[-1] if one.ndim == 2 else 1 for one in arrays if one.size > 0} or {1}
+    if len(dims) > 1:
+        raise AbelnetError(f"X: expected elements of one number of dimensions, got {sorted(dims)}")
+    (dim,) = dims
+    rows = np.concatenate([one.reshape(-1, dim) for one in arrays]) if arrays else np.empty((0, dim))
+    return rows, np.cumsum([0, *(len(one) for one in arrays)])
+
+
+def _numbers(name: str, x: Any) -> Array:
+    if isinstance(x, Tensor):
+        x = x.detach().cpu().numpy()
+    try:
+        return np.asarray(x.to_numpy() if hasattr(x, "to_numpy") else x, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise AbelnetError(f"{name}: expected numbers, got {str(x)[:60]!r}") from None

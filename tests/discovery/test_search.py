@@ -1,0 +1,147 @@
+"""Which law is found: the paper's operations, laws of practice, noise, and what is no law."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from laws_of_practice import LAWS, Fold, draw
+
+from abelnet import LawRegressor, Multisets, NoLawError
+from abelnet.experiments.synthetic.data import OPERATIONS, make_dataset
+
+
+def rmse(model: LawRegressor, data: Multisets) -> float:
+    return float(np.sqrt(np.mean((model.predict(data) - data.targets.numpy()) ** 2)))
+
+
+PAPER = {
+    "sum": (1e-9, 1e-8, "x∘y = x + y", True),
+    "sum_plus_one": (1e-9, 1e-8, "x∘y = x + y + 1", True),
+    "cbrt": (1e-3, 5e-3, "x∘y = (x^3 + y^3)^(1/3)", True),
+    "product": (1e-6, 1e-3, "x∘y = x·y", False),
+    "shifted_product": (1e-8, 1e-6, "x∘y = x + y + 0.5·x·y", False),
+}
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_the_papers_operations(name: str, seed: int) -> None:
+    data = make_dataset(name, seed)
+    small, large, formula, is_group = PAPER[name]
+    model = LawRegressor().fit(data.train)
+    (law,) = model.laws_
+    assert rmse(model, data.small) <= small
+    assert rmse(model, data.large) <= large
+    assert law.formula == formula
+    assert law.is_group is is_group
+    absorbing = {"product": 0.0, "shifted_product": -2.0}.get(name)
+    assert law.absorbing == (None if absorbing is None else pytest.approx(absorbing, abs=1e-4))
+    assert model.score(data.small, data.small.targets.numpy()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("part", [0.01, 0.1])
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_noise(name: str, part: float) -> None:
+    data = make_dataset(name, 3)
+    noise = part * float(data.train.targets.std())
+    target = data.train.targets.numpy() + noise * np.random.default_rng(3).normal(size=500)
+    model = LawRegressor().fit(data.train, target)
+    assert rmse(model, data.small) <= 0.5 * noise
+    assert model.laws_[0].is_group is PAPER[name][3]
+
+
+@pytest.mark.parametrize("count", [300, 60])
+@pytest.mark.parametrize("name", LAWS)
+def test_laws_of_practice(name: str, count: int) -> None:
+    low, high, fold, formula = LAWS[name]
+    sets, target = draw(low, high, fold, count)
+    model = LawRegressor().fit(sets, target)
+    assert model.laws_[0].formula == formula
+    generator = np.random.default_rng(1)
+    large = [generator.uniform(low, high, 12) for _ in range(20)]
+    wanted = np.array([fold(one) for one in large])
+    np.testing.assert_allclose(model.predict(large), wanted, rtol=1e-8, atol=1e-8 * np.abs(wanted).max())
+
+
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(
+    gamma=st.floats(0.05, 2) | st.floats(-2, -0.05),
+    absorbing=st.floats(-8, 8),
+    exponent=st.floats(0.4, 4),
+    shift=st.floats(-3, 3),
+)
+def test_random_members_of_the_families(gamma: float, absorbing: float, exponent: float, shift: float) -> None:
+    folds: list[tuple[float, Fold]] = [
+        (-3, lambda x: absorbing + gamma ** (len(x) - 1.0) * np.prod(x - absorbing)),
+        (-3, lambda x: x.sum() + (len(x) - 1) * shift),
+        (0.1, lambda x: (x**exponent).sum() ** (1 / exponent)),
+    ]
+    for low, fold in folds:
+        sets, target = draw(low, 3, fold, 120)
+        model = LawRegressor(polish=False).fit(sets, target)
+        fresh, wanted = draw(low, 3, fold, 20, seed=1)
+        np.testing.assert_allclose(model.predict(fresh), wanted, rtol=1e-6, atol=1e-6 * np.abs(target).max())
+
+
+def test_four_orders_of_magnitude() -> None:
+    generator = np.random.default_rng(0)
+    sets = [10 ** generator.uniform(0, 4, generator.integers(2, 5)) for _ in range(300)]
+    for fold in (np.sum, np.prod, lambda x: 1 / np.sum(1 / x)):
+        model = LawRegressor().fit(sets, [fold(one) for one in sets])
+        wanted = [fold(one) for one in sets]
+        np.testing.assert_allclose(model.predict(sets), wanted, rtol=1e-9)
+
+
+def test_a_law_that_no_formula_has() -> None:
+    cubic = lambda x: x + x**3
+    grid = np.linspace(-10, 10, 2_000_001)
+    heights = cubic(grid)
+    undo = lambda u: np.interp(u, heights, grid)
+    sets, target = draw(-2, 2, lambda x: undo(cubic(x).sum()))
+    model = LawRegressor().fit(sets, target)
+    (law,) = model.laws_
+    assert law.entry is None
+    assert law.is_group
+    fresh, wanted = draw(-2, 2, lambda x: undo(cubic(x).sum()), seed=1)
+    assert np.sqrt(np.mean((model.predict(fresh) - wanted) ** 2)) < 1e-3
+    assert "φ" in law.formula
+
+
+NO_LAWS: dict[str, Fold] = {
+    "difference": lambda x: x[0] - x[1:].sum(),
+    "mean": np.mean,
+    "weighted": lambda x: x[0] + 2 * x[1:].sum(),
+    "range": np.ptp,
+    "none at all": lambda x: math.sin(1e3 * x[0]),
+}
+
+
+@pytest.mark.parametrize("name", NO_LAWS)
+def test_what_is_no_law_is_refused(name: str) -> None:
+    sets, target = draw(-5, 5, NO_LAWS[name])
+    with pytest.raises(NoLawError, match=r"expected the results of a commutative, associative law; .* eigenvalues"):
+        LawRegressor(polish=name == "none at all").fit(sets, target)
+    assert LawRegressor(refuse=False, polish=False).fit(sets, target).predict(sets).shape == (300,)
+
+
+def test_constant_duplicates_and_single_elements() -> None:
+    sets, _ = draw(-5, 5, np.sum, 30)
+    constant = LawRegressor().fit(sets, np.full(30, 7.0))
+    assert constant.laws_[0].formula == "x∘y = 7"
+    assert constant.predict([[1.0, 2.0, 3.0]]).tolist() == [7.0]
+    twice = LawRegressor().fit(sets * 3, [one.sum() for one in sets] * 3)
+    assert twice.laws_[0].formula == "x∘y = x + y"
+    assert twice.predict([[4.0], [], [1.0] * 1000]).tolist() == [4.0, 0.0, 1000.0]
+    with_singles = LawRegressor().fit([*sets, [1.0], [2.0]], [*(one.sum() for one in sets), 1.0, 2.0])
+    assert with_singles.laws_[0].formula == "x∘y = x + y"
+
+
+def test_rounding_keeps_what_the_examples_tell() -> None:
+    sets, target = draw(-5, 5, lambda x: x.sum() + (len(x) - 1) * 0.123456789)
+    (law,) = LawRegressor().fit(sets, target).laws_
+    assert law.entry is not None
+    assert law.entry.coefficients[0] == pytest.approx(0.123456789, rel=1e-9)
