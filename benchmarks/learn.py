@@ -23,8 +23,9 @@ from abelnet.discovery.spectral import SpectralFit
 from abelnet.experiments.synthetic.comparison import rmse_of_stack, squared_error, stack_data
 from abelnet.experiments.synthetic.data import OPERATIONS, MultisetData, make_dataset
 from abelnet.nn.baselines import DeepSets
+from abelnet.nn.stacks import DeepSetsStack
 from abelnet.training.loop import Settings, train
-from abelnet.training.stacks import DeepSetsStack, OperationStack
+from abelnet.training.stacks import OperationStack
 
 
 def table(data: MultisetData) -> np.ndarray:

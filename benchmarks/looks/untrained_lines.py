@@ -24,15 +24,13 @@ def lines_used(operation: Operation, data: MultisetData) -> tuple[torch.Tensor, 
     """The line of each element, and the line that the result of each multiset is read off."""
     network = operation.bijection
     assert isinstance(network, Monotonic)
-    slope, bias = network.sign()[:, None, None] * network.log_weight.exp(), network.bias
-    elements = data.values[data.mask][:, None]
-    forwards = network._search(elements, slope, bias, False).reshape(-1)
+    forwards = network.lines(data.values[data.mask][:, None]).reshape(-1)
     u = network(data.values[..., None])
     identity = operation.law.identity(1)
     assert identity is not None
     u = torch.where(data.mask[..., None], u, identity.to(u))
     folded = operation.law.lower(operation.law.gather(operation.law.lift(u)), u.dtype)
-    return forwards, network._search(folded, slope, bias, True).reshape(-1)
+    return forwards, network.lines(folded, inverse=True).reshape(-1)
 
 
 @torch.no_grad()

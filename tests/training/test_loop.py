@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from abelnet import AbelianGroup, AbelianSemigroup, AbelnetError, Monotonic
 from abelnet.nn.baselines import DeepSets
+from abelnet.nn.stacks import DeepSetsStack
 from abelnet.training.loop import Settings, TrainingResult, train
-from abelnet.training.stacks import DeepSetsStack, OperationStack
+from abelnet.training.stacks import OperationStack
 
 X = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
 Y = X @ torch.tensor([[1.0], [-2.0], [0.5]])
@@ -271,14 +272,6 @@ def test_a_diverging_model_disturbs_no_other(kind: str) -> None:
         assert torch.equal(clean, beside)
 
 
-@pytest.mark.parametrize("depths", [(3, 3), (5, 3, 3, 2), (2, 2)])
-def test_gradients_of_a_stack_are_those_of_autograd(depths: tuple[int, ...]) -> None:
-    stack = DeepSetsStack([DeepSets(1, depth, 4, 5, seed=depth, dtype=torch.float64) for depth in depths])
-    x = torch.randn(len(depths), 6, 3, dtype=torch.float64, requires_grad=True)
-    mask = torch.rand(len(depths), 6, 3) > 0.3
-    assert torch.autograd.gradcheck(lambda x, *_: stack(x, mask), (x, *stack.parameters()))
-
-
 def test_bad_input() -> None:
     with pytest.raises(AbelnetError, match=r"data: expected tensors of shape \(S, \*\) with S > 0"):
         train(linear(), (X, Y[:-1]), squared)
@@ -294,8 +287,6 @@ def test_bad_input() -> None:
         train(nn.ReLU(), (X, Y), squared)
     with pytest.raises(AbelnetError, match="schedule: expected"):
         Settings(schedule="linear")  # type: ignore[arg-type]
-    with pytest.raises(AbelnetError, match="models: expected the deeper ones first"):
-        DeepSetsStack([DeepSets(1, 2), DeepSets(1, 3)])
 
 
 @pytest.mark.parametrize("kind", sorted(BUILD))

@@ -27,9 +27,10 @@ from abelnet.experiments.running import Tell, claim_folder, derived_seed, run_un
 from abelnet.experiments.synthetic.data import OPERATIONS, MultisetData, draw, make_dataset
 from abelnet.files import read_json, write_json
 from abelnet.nn.baselines import DeepSets
+from abelnet.nn.stacks import DeepSetsStack
 from abelnet.operation import AbelianGroup, AbelianSemigroup
 from abelnet.training.loop import Settings, train
-from abelnet.training.stacks import DeepSetsStack, OperationStack
+from abelnet.training.stacks import ModelStack, OperationStack
 from abelnet.training.tuning import Candidate, Choice, Integer, Pruned, Search, Space
 
 Parameters = dict[str, Any]
@@ -50,7 +51,7 @@ class ModelKind:
     title: str
     space: Space
     build: Callable[[Parameters, int], nn.Module]
-    stack: Callable[[Sequence[Any]], DeepSetsStack | OperationStack]
+    stack: Callable[[Sequence[Any]], ModelStack[Any]]
     group: Callable[[Parameters], int]
 
 
@@ -273,7 +274,7 @@ def _train_fresh_seeds(
         checkpoint=checkpoint,
         on_epoch=on_epoch,
     )
-    stack.unstack(models)  # type: ignore[arg-type]
+    stack.unstack(models)
     generators = [torch.Generator().manual_seed(seed) for seed in size_seeds]
     by_size = {}
     for size in SIZES:
