@@ -20,6 +20,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from abelnet.checks import check_count
 from abelnet.errors import AbelnetError
 from abelnet.experiments.running import Tell, claim_folder, run_units, write_results
 from abelnet.files import write_json
@@ -124,8 +125,11 @@ class AnalogyExperiment:
         for key in self.models:
             if key not in MODELS:
                 raise AbelnetError(f"model: expected one of {', '.join(MODELS)}, got {key!r}")
-        if min(self.seeds, 1 if self.epochs is None else self.epochs, self.trials + 1) < 1:
-            raise AbelnetError("seeds, epochs: expected at least 1 of each; trials: expected 0 or more")
+        check_count("seeds", self.seeds)
+        check_count("trials", self.trials, 0)
+        for name in ("epochs", "limit"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
 
     def settings(self, model: str, parameters: Parameters) -> Settings:
         """How a model is trained."""

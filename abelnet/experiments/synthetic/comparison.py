@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from abelnet.bijections import Monotonic
+from abelnet.checks import check_count
 from abelnet.errors import AbelnetError
 from abelnet.experiments.running import Tell, claim_folder, derived_seed, run_units, write_results
 from abelnet.experiments.synthetic.data import OPERATIONS, MultisetData, draw, make_dataset
@@ -129,8 +130,8 @@ class Experiment:
             for key in wanted:
                 if key not in known:
                     raise AbelnetError(f"{name}: expected one of {', '.join(known)}, got {key!r}")
-        if min(self.trials, self.batch, self.seeds, self.epochs) < 1:
-            raise AbelnetError("trials, seeds, epochs: expected at least 1 of each")
+        for name in ("trials", "batch", "seeds", "epochs"):
+            check_count(name, getattr(self, name))
 
 
 def run(

@@ -147,8 +147,9 @@ def test_published_figures_add_up() -> None:
 def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(AbelnetError, match=r"model: expected one of wv, .* got 'gpt'"):
         AnalogyExperiment(models=("gpt",))
-    with pytest.raises(AbelnetError, match="seeds, epochs: expected at least 1"):
-        AnalogyExperiment(seeds=0)
+    for name, least in (("seeds", 1), ("epochs", 1), ("limit", 1), ("trials", 0)):
+        with pytest.raises(AbelnetError, match=f"^{name}: expected at least {least}, got {least - 1}$"):
+            AnalogyExperiment(**{name: least - 1})  # type: ignore[arg-type]
     (tmp_path / "v.txt").write_text("up 0 1\ndown 0 -1\n")
     with pytest.raises(AbelnetError, match="vectors: expected words of Google pairs train among them, got none"):
         run_analogies(AnalogyExperiment(str(tmp_path / "v.txt"), models=("wv",), seeds=1), tmp_path / "out")

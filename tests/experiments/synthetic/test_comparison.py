@@ -57,8 +57,9 @@ def test_winners_are_marked_among_ours_and_among_the_papers() -> None:
 def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(AbelnetError, match=r"op: expected one of sum, .* got 'minus'"):
         Experiment(operations=("minus",))
-    with pytest.raises(AbelnetError, match="trials, seeds, epochs: expected at least 1"):
-        Experiment(trials=0)
+    for name in ("trials", "batch", "seeds", "epochs"):
+        with pytest.raises(AbelnetError, match=f"^{name}: expected at least 1, got 0"):
+            Experiment(**{name: 0})  # type: ignore[arg-type]
     (tmp_path / "experiment.json").write_text("{}")
     with pytest.raises(AbelnetError, match=r"folder: expected .* to be empty or of the same settings"):
         run(Experiment(), tmp_path)
