@@ -259,7 +259,7 @@ def _search(experiment: AnalogyExperiment, folder: Path, unit: tuple[str], tell:
 def _open_search(experiment: AnalogyExperiment, folder: Path, model: str) -> Search:
     space = MODELS[model].space
     assert space is not None
-    return Search(folder / f"{model}.journal", model, space, trials=experiment.trials, batch=1, seed=experiment.seed)
+    return Search(folder / "search", model, space, trials=experiment.trials, batch=1, seed=experiment.seed)
 
 
 def _parameters(experiment: AnalogyExperiment, folder: Path, model: str) -> Parameters:

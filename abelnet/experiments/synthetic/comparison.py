@@ -226,7 +226,7 @@ def _run_unit(experiment: Experiment, folder: Path, unit: tuple[str, str], tell:
         return [values[candidate.number] for candidate in candidates]
 
     search = Search(
-        folder / f"{operation}-{model}.journal",
+        folder / "search",
         f"{operation}-{model}",
         kind.space,
         trials=experiment.trials,
