@@ -115,21 +115,26 @@ def kill_when(process: subprocess.Popen[bytes], condition: Callable[[], bool]) -
     assert process.returncode != 0
 
 
+def _written(folder: Path, pattern: str) -> set[tuple[Path, int]]:
+    """Files and when each was written; some may go while we look."""
+    return {(path, path.stat().st_mtime_ns) for path in folder.glob(pattern) if path.exists()}
+
+
 def killed_and_resumed(arguments: list[str], folder: Path, kills: Sequence[str]) -> dict[str, Any]:
     """Results of a command that runs through, once it is sure that one that was killed comes to the same.
 
     Arguments:
         arguments: The command.
         folder: A folder for the output of both.
-        kills: Patterns of files: each time, the command is killed as soon as its folder has one.
+        kills: Patterns of files: each time, the command is killed as soon as it has written one.
     """
     command = [sys.executable, "-m", "abelnet", *arguments, "--out"]
     whole, killed = folder / "whole", folder / "killed"
     subprocess.run([*command, str(whole)], check=True, capture_output=True)
     for pattern in kills:
-        before = set(killed.glob(pattern))
+        before = _written(killed, pattern)
         process = subprocess.Popen([*command, str(killed)], stdout=subprocess.DEVNULL)
-        kill_when(process, lambda pattern=pattern, before=before: set(killed.glob(pattern)) > before)
+        kill_when(process, lambda pattern=pattern, before=before: bool(_written(killed, pattern) - before))
         assert not (killed / "results.json").exists()
     subprocess.run([*command, str(killed)], check=True, capture_output=True)
     results = without_times(whole / "results.json")
