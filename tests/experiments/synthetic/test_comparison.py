@@ -22,7 +22,7 @@ OPTIONS = [
     "--seeds",
     "2",
     "--epochs",
-    "40",
+    "8",
     "--jobs",
     "2",
     "--prune",
@@ -30,9 +30,8 @@ OPTIONS = [
 
 
 def test_killed_and_resumed_it_comes_to_the_same_results(tmp_path: Path) -> None:
-    # While a search trains, while the tuned models of a unit are trained, and between units.
-    kills = ["search/*/*/claim.json", "search/*/*/values.json", "parts/*.json"]
-    whole = killed_and_resumed(["synthetic", *OPTIONS], tmp_path, kills)
+    # One unit still trains or has yet to train its tuned models, then one is done and others are not.
+    whole = killed_and_resumed(["synthetic", *OPTIONS], tmp_path, ["search/*/*/values.json", "parts/*.json"])
     page = (tmp_path / "whole" / "table.html").read_text()
     assert "x + y" in page
     assert "class=best" in page
@@ -41,7 +40,7 @@ def test_killed_and_resumed_it_comes_to_the_same_results(tmp_path: Path) -> None
     assert (tmp_path / "whole" / "error_by_size.png").stat().st_size > 10_000
     for row in whole["rows"]:
         assert len(row["trials"]) == 8
-        assert {trial["pruned_after"] for trial in row["trials"]} >= {None, 10}
+        assert {trial["pruned_after"] for trial in row["trials"]} >= {None, 2}
         assert len(row["small"]) == len(row["large"]) == 2
 
 
