@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from abelnet.laws import Constant, Law, Maximum, Minimum, Polynomial, Product, Sum
     from abelnet.multisets import Multisets
     from abelnet.operation import AbelianGroup, AbelianNet, AbelianSemigroup, Operation
+    from abelnet.saving import load, save
     from abelnet.verify import find_counterexample, generator_bound, law_defects, lipschitz, merge_bound, size_bound
 
 __version__ = "0.1.0"
@@ -52,6 +53,7 @@ _HOMES = {
     "laws": ("Constant", "Law", "Maximum", "Minimum", "Polynomial", "Product", "Sum"),
     "multisets": ("Multisets",),
     "operation": ("AbelianGroup", "AbelianNet", "AbelianSemigroup", "Operation"),
+    "saving": ("load", "save"),
     "verify": ("find_counterexample", "generator_bound", "law_defects", "lipschitz", "merge_bound", "size_bound"),
 }
 _HOME_OF = {name: f"abelnet.{home}" for home, names in _HOMES.items() for name in names}

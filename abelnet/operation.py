@@ -8,6 +8,7 @@ import math
 import numbers
 from collections.abc import Sequence
 from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -16,12 +17,16 @@ from torch import Tensor, nn
 from abelnet.accumulator import Accumulator
 from abelnet.bijections import Bijection
 from abelnet.checks import check_dtype, check_finite, check_integers, check_range, check_values
+from abelnet.config import Configurable
 from abelnet.errors import AbelnetError
 from abelnet.laws import Law, Polynomial, Product, Sum
 from abelnet.multisets import Multisets, MultisetValues
 
+if TYPE_CHECKING:
+    from sympy import Expr
 
-class Operation(nn.Module):
+
+class Operation(Configurable, nn.Module):
     r"""A learned operation that is commutative and associative by construction.
 
     .. math:: x \circ y = \varphi^{-1}(\varphi(x) * \varphi(y))
@@ -73,6 +78,14 @@ class Operation(nn.Module):
             raise AbelnetError(f"identity: expected a law that has one, got {self.law.name}")
         like = next(self.bijection.parameters(), identity)
         return self._decode(identity.to(like.device, like.dtype))
+
+    def absorbing(self) -> Tensor | None:
+        r"""The element :math:`z` with :math:`x \circ z = z`, with shape :math:`(d)`; None where there is none."""
+        absorbing = self.law.absorbing(self.dim)
+        if absorbing is None:
+            return None
+        like = next(self.bijection.parameters(), absorbing)
+        return self._decode(absorbing.to(like.device, like.dtype))
 
     def inverse(self, x: Tensor) -> Tensor:
         r"""The element :math:`x^{-1}` with :math:`x \circ x^{-1} = e`; groups only."""
@@ -172,6 +185,22 @@ class Operation(nn.Module):
         """An empty :class:`Accumulator`, or ``shape`` of them side by side."""
         return Accumulator(self.bijection, self.law, shape)
 
+    def expression(self, x: Expr, y: Expr, dimension: int = 0) -> Expr:
+        r""":math:`x \circ y` in one dimension, for sympy; raises where there is no closed form.
+
+        Example:
+            >>> import sympy
+            >>> from abelnet import AbelianGroup, Generator
+            >>> x, y = sympy.symbols("x y", positive=True)
+            >>> AbelianGroup(Generator(1, "power", [2.0])).expression(x, y)
+            sqrt(x**2 + y**2)
+        """
+        u, v = (self.bijection.expression(element, dimension) for element in (x, y))
+        return self.bijection.inverse_expression(self.law.expression(u, v, dimension), dimension)
+
+    def config(self) -> dict[str, Any]:
+        return {"bijection": self.bijection, "law": self.law}
+
     def _encode(self, **elements: Tensor) -> Sequence[Tensor]:
         """Takes all elements through the bijection, in one pass where a wider matrix product is worth it."""
         for name, x in elements.items():
@@ -217,6 +246,9 @@ class AbelianGroup(Operation):
     def __init__(self, bijection: Bijection) -> None:
         super().__init__(bijection, Sum())
 
+    def config(self) -> dict[str, Any]:
+        return {"bijection": self.bijection}
+
 
 class AbelianSemigroup(Operation):
     r"""The Abelian semigroup network (ASN): an elementwise product, bent by a bijection.
@@ -237,6 +269,9 @@ class AbelianSemigroup(Operation):
 
     def __init__(self, bijection: Bijection) -> None:
         super().__init__(bijection, Product())
+
+    def config(self) -> dict[str, Any]:
+        return {"bijection": self.bijection}
 
 
 class AbelianNet(Operation):
@@ -261,5 +296,8 @@ class AbelianNet(Operation):
         False
     """
 
-    def __init__(self, bijection: Bijection, gamma: float | Tensor = 0.0) -> None:
+    def __init__(self, bijection: Bijection, gamma: float | Sequence[float] | Tensor = 0.0) -> None:
         super().__init__(bijection, Polynomial(gamma, trainable="gamma"))
+
+    def config(self) -> dict[str, Any]:
+        return {"bijection": self.bijection, "gamma": self.law.config()["gamma"]}

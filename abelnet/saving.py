@@ -1,74 +1,215 @@
-"""Operations as plain data: what they are made of as JSON, and their tensors as safetensors. No pickle."""
+"""Saving and loading: one ``model.safetensors`` in a folder, whose metadata holds the configuration. No pickle.
+
+The configuration is a tree: each object is the name of its class and the arguments that rebuild it
+(:class:`~abelnet.config.Configurable`), so that nothing here has to know any class. Formula and numbers are one file,
+written atomically, and cannot come apart.
+"""
 
 from __future__ import annotations
 
-__all__ = ["describe", "rebuild"]
+__all__ = ["FILE_NAME", "load", "save"]
 
+import importlib
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
 
-from abelnet.bijections import Affine, Bijection, Chain, Generator, RationalQuadraticSpline, SinhArcsinh
-from abelnet.bijections.spline import spline_through
+from abelnet import legacy
+from abelnet.config import Configurable
 from abelnet.errors import AbelnetError
-from abelnet.laws import Constant, Law, Maximum, Minimum, Polynomial, Product, Sum
-from abelnet.operation import Operation
+from abelnet.files import replacing
 
-_LAWS: dict[str, type[Law]] = {law.__name__: law for law in (Sum, Product, Polynomial, Constant, Maximum, Minimum)}
+FILE_NAME = "model.safetensors"
+FORMAT = 1
+_METADATA = "abelnet"
 
 
-def describe(operation: Operation) -> dict[str, Any]:
-    """What an operation on numbers is made of; together with its state dict it can be built again.
+def save(model: Configurable, folder: str | Path, *, half: bool = False) -> Path:
+    """Writes an operation, an estimator or another configurable object to a folder.
+
+    Arguments:
+        model: The object.
+        folder: Where to write ``model.safetensors``; made if it is not there. The file is replaced in one step.
+        half: Whether floating-point numbers are kept in float16, at half the size of float32; they come back in their
+            own dtype, rounded.
+
+    Returns:
+        The file.
 
     Example:
-        >>> from abelnet import AbelianGroup
-        >>> group = AbelianGroup(Generator(1, "power", [2.0]))
-        >>> describe(group)
-        {'law': 'Sum', 'bijection': ['generator', 'power', [2.0]]}
-        >>> rebuild(describe(group), group.state_dict()).is_group
-        True
+        >>> import tempfile
+        >>> from abelnet import AbelianGroup, Generator
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = save(AbelianGroup(Generator(1, "power", [2.0])), folder)
+        ...     load(folder)(torch.tensor([3.0]), torch.tensor([4.0])).item()
+        5.0
     """
-    return {"law": operation.law.name, "bijection": _describe_bijection(operation.bijection)}
+    if not isinstance(model, Configurable):
+        raise AbelnetError(f"model: expected an object with config(), such as an operation, got {type(model).__name__}")
+    modules: dict[str, nn.Module] = {}
+    content: dict[str, Any] = {"format": FORMAT, "model": _encode(model, "", modules)}
+    tensors = {prefix + name: x for prefix, one in modules.items() for name, x in one.state_dict().items()}
+    content["frozen"] = [
+        prefix + name
+        for prefix, one in modules.items()
+        for name, parameter in one.named_parameters()
+        if not parameter.requires_grad
+    ]
+    if half:
+        content["dtypes"] = {
+            name: str(x.dtype).removeprefix("torch.") for name, x in tensors.items() if x.is_floating_point()
+        }
+        tensors = {name: x.half() if x.is_floating_point() else x for name, x in tensors.items()}
+    path = Path(folder) / FILE_NAME
+    with replacing(path) as temporary:
+        # Cloned, since safetensors refuses tensors that share memory.
+        save_file(
+            {name: x.detach().cpu().clone(memory_format=torch.contiguous_format) for name, x in tensors.items()},
+            temporary,
+            {_METADATA: json.dumps(content, allow_nan=False)},
+        )
+    return path
 
 
-def rebuild(content: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Operation:
-    """The operation that was described, with these tensors."""
-    if content.get("law") not in _LAWS:
-        raise AbelnetError(f"law: expected one of {', '.join(_LAWS)}, got {content.get('law')!r}")
-    name = content["law"]
-    law = Constant(0.0) if name == "Constant" else _LAWS[name]()
-    operation = Operation(_build_bijection(content["bijection"]), law)
-    operation.load_state_dict(tensors)
-    return operation
+def load(folder: str | Path, *, classes: Mapping[str, type[Configurable]] | None = None) -> Any:
+    """Reads what :func:`save` has written; folders of version 0.1.0 too.
+
+    Only classes of this package are imported, and those given; no code from the file is run.
+
+    Arguments:
+        folder: The folder, or the file in it.
+        classes: Classes of your own by name, for objects that have them.
+
+    Returns:
+        An object equal to the one that was saved.
+
+    Example:
+        >>> load("no/such/folder")
+        Traceback (most recent call last):
+            ...
+        abelnet.errors.AbelnetError: folder: no such file: no/such/folder/model.safetensors
+    """
+    path = Path(folder)
+    path = path if path.is_file() else path / FILE_NAME
+    if not path.is_file():
+        raise AbelnetError(f"folder: no such file: {path}")
+    content, tensors = _read(path)
+    try:
+        dtypes = {name: getattr(torch, dtype) for name, dtype in content.get("dtypes", {}).items()}
+        tensors = {name: x.to(dtypes.get(name, x.dtype)) for name, x in tensors.items()}
+        modules: dict[str, nn.Module] = {}
+        # Starts are drawn at random and then replaced: what the caller draws next must not depend on that.
+        with torch.random.fork_rng(devices=[]):
+            model = _decode(content["model"], "", modules, classes or {})
+        _fill(modules, tensors, frozenset(content.get("frozen", ())))
+    except AbelnetError as error:
+        raise AbelnetError(f"{path}: {error}") from None
+    except (AttributeError, LookupError, TypeError, RuntimeError, ValueError) as error:
+        raise AbelnetError(f"{path}: expected a model that abelnet.save has written, got: {error}") from None
+    return model
 
 
-def _describe_bijection(bijection: Bijection) -> list[Any]:
-    match bijection:
-        case Chain():
-            return ["chain", [_describe_bijection(part) for part in bijection]]
-        case Generator():
-            return ["generator", bijection.kind, [value.item() for value in bijection.values]]
-        case Affine():
-            return ["affine"]
-        case SinhArcsinh():
-            return ["sinh_arcsinh"]
-        case RationalQuadraticSpline():
-            return ["spline", bijection.raw_widths.shape[1]]
-    raise AbelnetError(f"bijection: expected one that can be saved, got {type(bijection).__name__}")
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            text = (file.metadata() or {}).get(_METADATA)
+            # Cloned into memory aligned as torch has it, on which the last bit of a matrix product depends.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+        content = None if text is None else json.loads(text)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise AbelnetError(f"{path}: expected a model that abelnet.save has written, got: {error}") from None
+    if content is None or "format" not in content:
+        return legacy.translate(path, content, tensors)
+    if content["format"] != FORMAT:
+        raise AbelnetError(f"{path}: expected format {FORMAT}, got {content['format']}; try a newer abelnet")
+    return content, tensors
 
 
-def _build_bijection(content: list[Any]) -> Bijection:
-    match content:
-        case ["chain", parts]:
-            return Chain(*(_build_bijection(part) for part in parts))
-        case ["generator", kind, values]:
-            return Generator(1, kind, values, dtype=torch.float64)
-        case ["affine"]:
-            return Affine(1, dtype=torch.float64)
-        case ["sinh_arcsinh"]:
-            return SinhArcsinh(1, dtype=torch.float64)
-        case ["spline", int(bins)]:
-            points = np.arange(bins + 1.0)
-            return list(spline_through(points, points))[1]
-    raise AbelnetError(f"bijection: expected a known one, got {content!r}")
+def _fill(modules: Mapping[str, nn.Module], tensors: Mapping[str, Tensor], frozen: frozenset[str]) -> None:
+    """Gives all tensors to the modules that they belong to, in their own dtype."""
+    left = set(tensors)
+    for prefix, module in modules.items():
+        own = {name: tensors[prefix + name] for name in module.state_dict() if prefix + name in tensors}
+        for name, x in module.state_dict().items():
+            if name not in own:
+                raise AbelnetError(f"tensors: expected {prefix}{name}, got none")
+            if own[name].shape != x.shape:
+                raise AbelnetError(f"{prefix}{name}: expected shape {tuple(x.shape)}, got {tuple(own[name].shape)}")
+        module.load_state_dict(own, assign=True)
+        for name, parameter in module.named_parameters():
+            parameter.requires_grad_(prefix + name not in frozen)
+        left -= {prefix + name for name in own}
+    if left:
+        raise AbelnetError(f"tensors: expected those of the configuration, got {', '.join(sorted(left)[:3])} besides")
+
+
+def _encode(value: Any, path: str, modules: dict[str, nn.Module] | None) -> Any:
+    """JSON data for a value; modules are collected by the path at which their tensors are kept."""
+    if isinstance(value, Configurable):
+        if isinstance(value, nn.Module) and modules is not None:
+            modules[path] = value
+            modules = None  # parts of a module are in its own state
+        config = {key: _encode(part, f"{path}{key}.", modules) for key, part in value.config().items()}
+        return {"$class": _name_of(type(value)), "config": config}
+    if isinstance(value, Mapping):
+        if not all(isinstance(key, str) and not key.startswith("$") for key in value):
+            raise AbelnetError(f"config: expected text without a leading $ as keys, got {list(value)!s:.80}")
+        return {key: _encode(part, f"{path}{key}.", modules) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encode(part, f"{path}{i}.", modules) for i, part in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"$float": str(value)}
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise AbelnetError(f"{path.rstrip('.')}: expected JSON data or a configurable object, got {type(value).__name__}")
+
+
+def _decode(
+    value: Any, path: str, modules: dict[str, nn.Module] | None, classes: Mapping[str, type[Configurable]]
+) -> Any:
+    if isinstance(value, list):
+        return [_decode(part, f"{path}{i}.", modules, classes) for i, part in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    if "$float" in value:
+        return float(value["$float"])
+    if "$class" not in value:
+        return {key: _decode(part, f"{path}{key}.", modules, classes) for key, part in value.items()}
+    kind = _class_of(value["$class"], classes)
+    inner = None if issubclass(kind, nn.Module) else modules
+    config = {key: _decode(part, f"{path}{key}.", inner, classes) for key, part in value["config"].items()}
+    built = kind.from_config(config)
+    if isinstance(built, nn.Module) and modules is not None:
+        modules[path] = built
+    return built
+
+
+def _name_of(kind: type) -> str:
+    """Where a class of this package is public, such as ``abelnet.bijections.Affine``; another's name alone."""
+    module = kind.__module__.split(".")
+    if module[0] != "abelnet":
+        return kind.__name__
+    room = ".".join(module[:2])
+    public = getattr(importlib.import_module(room), kind.__name__, None) is kind
+    return f"{room if public else kind.__module__}.{kind.__name__}"
+
+
+def _class_of(name: str, classes: Mapping[str, type[Configurable]]) -> type[Configurable]:
+    if name in classes:
+        return classes[name]
+    home, _, kind = name.rpartition(".")
+    if home.partition(".")[0] != "abelnet" or any(
+        not part.isidentifier() or part[0] == "_" for part in name.split(".")
+    ):
+        raise AbelnetError(f"classes: expected the class {name} to be given, as classes={{{name!r}: …}}")
+    found = getattr(importlib.import_module(home), kind)
+    if not (isinstance(found, type) and issubclass(found, Configurable)):
+        raise AbelnetError(f"model: expected the name of a configurable class, got {name}")
+    return found

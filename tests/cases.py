@@ -64,6 +64,29 @@ IDENTITY_LIKE: dict[str, Callable[[torch.dtype], Bijection]] = {
     "glow": lambda dtype: abelnet.glow(3, layers=3, hidden=16, gain=0.0, seed=1, dtype=dtype),
 }
 
+# Kind, parameters, and the range in which elements lie.
+FAMILY_CASES: dict[str, tuple[str, list[float], float, float]] = {
+    "affine": ("affine", [], -1e6, 1e6),
+    "power_3": ("power", [3.0], -1e2, 1e2),
+    "power_below": ("power", [-1.0], 1e-6, 1e6),
+    "power_half": ("power", [0.5], -1e6, 1e6),
+    "exponential": ("exponential", [0.7], -20, 20),
+    "exponential_falling": ("exponential", [-2.0], -5, 5),
+    "logarithm": ("logarithm", [2.0], -1.9, 1e6),
+    "logit": ("logit", [], 1e-6, 1 - 1e-6),
+    "arctanh": ("arctanh", [3.0], -2.99, 2.99),
+    "arcsinh": ("arcsinh", [0.5], -1e6, 1e6),
+}
+
+# Every curve in float64, three dimensions, and the range in which elements lie.
+CURVES: dict[str, tuple[Callable[[], Bijection], float, float]] = {
+    name: (lambda make=make: make(torch.float64), -9.0, 9.0)  # type: ignore[misc]
+    for name, make in ELEMENTWISE.items()
+} | {
+    name: (lambda case=case: abelnet.Generator(3, case[0], case[1], dtype=torch.float64), case[2], case[3])  # type: ignore[misc]
+    for name, case in FAMILY_CASES.items()
+}
+
 LAWS: dict[str, Callable[[], Law]] = {
     "sum": abelnet.Sum,
     "product": abelnet.Product,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+import sympy
 import torch
 from cases import LAWS
 from hypothesis import given, settings
@@ -225,3 +226,54 @@ def test_polynomial_arguments() -> None:
     assert [name for name, _ in Polynomial(trainable="gamma").named_parameters()] == ["gamma"]
     assert set(Polynomial(0.5).state_dict()) == {"gamma", "shift"}
     assert math.isclose(Polynomial(0.5, 2.0).identity(1).item(), -2.0)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_expressions_are_the_law(name: str) -> None:
+    law = LAWS[name]()
+    u, v = sympy.symbols("u v", real=True)
+    x = torch.tensor([[-1.5, 0.0, 2.0], [0.5, -3.0, 1.0], [0.0, 2.0, 0.0]], dtype=torch.float64)
+    for i in range(3):
+        pair = sympy.lambdify((u, v), law.expression(u, v, i), "numpy")
+        for first in x[:, i].tolist():
+            for second in x[:, i].tolist():
+                expected = law.combine(*(torch.tensor([value] * 3, dtype=torch.float64) for value in (first, second)))
+                assert pair(first, second) == pytest.approx(expected[i].item(), rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_states_for_other_engines_fold_as_the_law_does(name: str) -> None:
+    law = LAWS[name]()
+    u = sympy.Symbol("u", real=True)
+    rows = torch.tensor([[-1.5, 0.5, 2.0], [0.5, -3.0, 1.0], [0.7, 2.0, 0.0], [2.5, -0.5, 0.1]], dtype=torch.float64)
+    expected = law.reduce(rows, Multisets(rows, 3))
+    join = {"sum": sum, "max": max}[law.aggregate]
+    for i in range(3):
+        lift = sympy.lambdify(u, law.lift_expression(u, i), "math")
+        states = [lift(value) for value in rows[:, i].tolist()]
+        columns = sympy.symbols(f"s:{len(states[0])}", real=True)
+        lower = sympy.lambdify(columns, law.lower_expression(*columns, dimension=i), "math")
+        folded = lower(*(join(float(state[k]) for state in states) for k in range(len(columns))))
+        assert float(folded) == pytest.approx(expected[i].item(), rel=1e-6 if name == "polynomial_small" else 1e-12)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_absorbing_elements_absorb(name: str) -> None:
+    law = LAWS[name]()
+    absorbing = law.absorbing(3)
+    if absorbing is not None:
+        u = torch.randn(5, 3, dtype=torch.float64)
+        torch.testing.assert_close(law.combine(u, absorbing.double()), absorbing.double().expand(5, 3))
+    assert (absorbing is None) == (law.is_group or name in ("maximum", "minimum", "polynomial_mixed"))
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_plain_forms_are_sums_and_products(name: str) -> None:
+    law = LAWS[name]()
+    form = law.plain_form()
+    if form is None:
+        assert name in ("constant", "maximum", "minimum", "polynomial_mixed")
+        return
+    u, v = torch.randn(2, 5, 3, dtype=torch.float64)
+    first, second, both = (form.factor * part + form.offset for part in (u, v, law.combine(u, v)))
+    torch.testing.assert_close(both, first + second if form.kind == "sum" else first * second)

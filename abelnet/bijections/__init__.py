@@ -3,18 +3,18 @@
 from abelnet.bijections.base import Bijection, Chain, Elementwise
 from abelnet.bijections.coupling import Glow, GlowCoupling, Permutation, glow
 from abelnet.bijections.elementwise import Affine, SinhArcsinh
-from abelnet.bijections.families import GENERATORS, Generator, GeneratorKind
+from abelnet.bijections.families import FAMILIES, Family, Generator
 from abelnet.bijections.monotonic import Monotonic
 from abelnet.bijections.spline import RationalQuadraticSpline
 
 __all__ = [
-    "GENERATORS",
+    "FAMILIES",
     "Affine",
     "Bijection",
     "Chain",
     "Elementwise",
+    "Family",
     "Generator",
-    "GeneratorKind",
     "Glow",
     "GlowCoupling",
     "Monotonic",

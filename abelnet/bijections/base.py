@@ -4,21 +4,31 @@ from __future__ import annotations
 
 __all__ = ["Bijection", "Chain", "Elementwise"]
 
+import copy
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Self, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self, cast
 
+import torch
 from torch import Tensor, nn
 
+from abelnet.bijections.slopes import EVERYWHERE, Enclosure, Region, enclose_curves, enclose_inverse_curves
 from abelnet.checks import check_count
+from abelnet.config import Configurable
 from abelnet.errors import AbelnetError
 
+if TYPE_CHECKING:
+    from sympy import Expr
 
-class Bijection(nn.Module, ABC):
-    r"""A trainable invertible map :math:`f: \mathbb{R}^d \to \mathbb{R}^d` with an analytic inverse.
+
+class Bijection(Configurable, nn.Module, ABC):
+    r"""A trainable invertible map :math:`f` on :math:`\mathbb{R}^d` with an analytic inverse.
 
     Subclasses give :meth:`forward`, :meth:`inverse` and :meth:`log_abs_det`, all for any leading dimensions, and keep
-    nothing that is derived from parameters between calls.
+    nothing that is derived from parameters between calls. What else is known about a bijection belongs to its class
+    too: :meth:`config` is what saving asks for, :meth:`slope_bounds` what certificates ask for, and :meth:`expression`
+    what formulas are made of.
 
     Arguments:
         dim: Number of dimensions :math:`d`.
@@ -33,6 +43,16 @@ class Bijection(nn.Module, ABC):
         """Whether it maps each dimension by itself."""
         return False
 
+    @property
+    def domain(self) -> Region:
+        """Lowest and highest :math:`x`, exclusive: numbers, or tensors with shape :math:`(d)`."""
+        return EVERYWHERE
+
+    @property
+    def codomain(self) -> Region:
+        """Lowest and highest :math:`f(x)`, exclusive: numbers, or tensors with shape :math:`(d)`."""
+        return EVERYWHERE
+
     @abstractmethod
     def forward(self, x: Tensor) -> Tensor:
         """Maps :math:`x` of shape :math:`(*, d)` to :math:`f(x)`."""
@@ -45,16 +65,54 @@ class Bijection(nn.Module, ABC):
     def log_abs_det(self, x: Tensor) -> Tensor:
         r"""The log-volume change :math:`\log |\det \partial f / \partial x|`, with shape :math:`(*)`."""
 
+    def slope_bounds(self, region: tuple[Tensor, Tensor]) -> Enclosure:
+        r"""Encloses the norm of the Jacobian and the values over a box; proved, in exact arithmetic.
+
+        Arguments:
+            region: Lower and upper corner, each with shape :math:`(d)`, in float64.
+        """
+        raise AbelnetError(f"slope_bounds: expected a bijection with proved slopes, got {type(self).__name__}")
+
+    def inverse_slope_bounds(self, region: tuple[Tensor, Tensor]) -> Enclosure:
+        """:meth:`slope_bounds` of the inverse, over a box of values."""
+        raise AbelnetError(f"inverse_slope_bounds: expected a bijection with proved slopes, got {type(self).__name__}")
+
+    def expression(self, x: Expr, dimension: int = 0) -> Expr:
+        """:math:`f(x)` in one dimension, for sympy; raises where there is no closed form."""
+        raise AbelnetError(f"expression: expected a bijection with a closed form, got {type(self).__name__}")
+
+    def inverse_expression(self, y: Expr, dimension: int = 0) -> Expr:
+        """:math:`f^{-1}(y)` in one dimension, for sympy; raises where there is no closed form."""
+        raise AbelnetError(f"inverse_expression: expected a bijection with a closed form, got {type(self).__name__}")
+
+    def curves(self) -> list[Elementwise]:
+        """The curves that it consists of, in order; elementwise bijections only."""
+        raise AbelnetError(f"bijection: expected a curve for each dimension, got {type(self).__name__}")
+
+    @torch.no_grad()
+    def snapshot(self) -> Bijection:
+        """A copy in float64 that is not trained, in the form that is fastest to evaluate."""
+        return copy.deepcopy(self).double().requires_grad_(False)
+
     def extra_repr(self) -> str:
         return f"dim={self.dim}"
 
 
 class Elementwise(Bijection):
-    r"""A bijection that maps each dimension by a curve of its own: :math:`f(x)_i = f_i(x_i)`."""
+    r"""A bijection that maps each dimension by a curve of its own: :math:`f(x)_i = f_i(x_i)`.
+
+    Subclasses give :meth:`forward`, :meth:`inverse` and :meth:`log_slope`, and :meth:`turning_points` where slopes are
+    to be certified.
+    """
 
     @property
     def is_elementwise(self) -> bool:
         return True
+
+    @property
+    def has_straight_tails(self) -> bool:
+        """Whether the curves are straight beyond their last turning points."""
+        return False
 
     @abstractmethod
     def log_slope(self, x: Tensor) -> Tensor:
@@ -75,6 +133,25 @@ class Elementwise(Bijection):
     def select(self, mask: Tensor) -> None:
         """Keeps only the dimensions of a boolean mask :math:`(d)` of a stacked bijection."""
         raise AbelnetError(f"select: expected a class that can be stacked, got {type(self).__name__}")
+
+    def turning_points(self, dimension: int = 0) -> Tensor:
+        """Places, in float64, between which the slope in one dimension only rises or only falls."""
+        raise AbelnetError(f"turning_points: expected a curve with known ones, got {type(self).__name__}")
+
+    def slopes_between(self, places: Tensor, dimension: int = 0) -> tuple[Tensor, Tensor]:
+        """Least and largest slope between neighbors of ascending places :math:`(n)`, among them all turning points."""
+        slopes = self.log_slope(places[:, None].expand(-1, self.dim))[:, dimension].exp()
+        slopes = slopes.nan_to_num(1.0, math.inf)  # 0 times log 0: the power 1 at 0
+        return torch.minimum(slopes[1:], slopes[:-1]), torch.maximum(slopes[1:], slopes[:-1])
+
+    def slope_bounds(self, region: tuple[Tensor, Tensor]) -> Enclosure:
+        return enclose_curves(self, *region)
+
+    def inverse_slope_bounds(self, region: tuple[Tensor, Tensor]) -> Enclosure:
+        return enclose_inverse_curves(self, *region)
+
+    def curves(self) -> list[Elementwise]:
+        return [self]
 
 
 class Chain(Bijection):
@@ -108,6 +185,20 @@ class Chain(Bijection):
     def is_elementwise(self) -> bool:
         return all(bijection.is_elementwise for bijection in self)
 
+    @property
+    def domain(self) -> Region:
+        region = EVERYWHERE
+        for bijection in reversed(list(self)):
+            region = _preimage(bijection, region)
+        return region
+
+    @property
+    def codomain(self) -> Region:
+        region = EVERYWHERE
+        for bijection in self:
+            region = _image(bijection, region)
+        return region
+
     def __iter__(self) -> Iterator[Bijection]:
         return iter(cast("list[Bijection]", list(self.bijections)))
 
@@ -128,5 +219,86 @@ class Chain(Bijection):
             x = bijection(x)
         return total
 
+    def slope_bounds(self, region: tuple[Tensor, Tensor]) -> Enclosure:
+        if self.is_elementwise:
+            return enclose_curves(self, *region)
+        norm = 1.0
+        for bijection in self:
+            factor, *corners = bijection.slope_bounds(region)
+            norm, region = norm * factor, (corners[0], corners[1])
+        return Enclosure(norm, *region)
+
+    def inverse_slope_bounds(self, region: tuple[Tensor, Tensor]) -> Enclosure:
+        if self.is_elementwise:
+            return enclose_inverse_curves(self, *region)
+        norm = 1.0
+        for bijection in reversed(list(self)):
+            factor, *corners = bijection.inverse_slope_bounds(region)
+            norm, region = norm * factor, (corners[0], corners[1])
+        return Enclosure(norm, *region)
+
+    def expression(self, x: Expr, dimension: int = 0) -> Expr:
+        for bijection in self:
+            x = bijection.expression(x, dimension)
+        return x
+
+    def inverse_expression(self, y: Expr, dimension: int = 0) -> Expr:
+        for bijection in reversed(list(self)):
+            y = bijection.inverse_expression(y, dimension)
+        return y
+
+    def curves(self) -> list[Elementwise]:
+        return [curve for bijection in self for curve in bijection.curves()]
+
+    @torch.no_grad()
+    def snapshot(self) -> Bijection:
+        return type(self)(*(bijection.snapshot() for bijection in self))
+
+    def config(self) -> dict[str, Any]:
+        return {"bijections": list(self)}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        return cls(*config["bijections"])
+
     def extra_repr(self) -> str:
         return ""
+
+
+def _image(bijection: Bijection, region: Region) -> Region:
+    """The values of a bijection over part of its domain."""
+    return _carried(bijection.forward, bijection.domain, bijection.codomain, region, bijection)
+
+
+def _preimage(bijection: Bijection, region: Region) -> Region:
+    """The places whose values lie in a region."""
+    return _carried(bijection.inverse, bijection.codomain, bijection.domain, region, bijection)
+
+
+@torch.no_grad()
+def _carried(
+    function: Callable[[Tensor], Tensor], source: Region, target: Region, region: Region, bijection: Bijection
+) -> Region:
+    """A region carried over by monotonic curves; where it reaches beyond their source, to the end of their target."""
+    if _is_everywhere(region):
+        return target
+    if not bijection.is_elementwise:
+        raise AbelnetError(f"domain: expected curves beside a bounded domain, got {type(bijection).__name__}")
+    corners = (torch.as_tensor(end, dtype=torch.float64).expand(bijection.dim) for end in (*source, *target, *region))
+    source_low, source_high, target_low, target_high, low, high = corners
+    first = torch.where(
+        source_low.isfinite(),
+        torch.where(source_high.isfinite(), (2 * source_low + source_high) / 3, source_low + 1),
+        torch.where(source_high.isfinite(), source_high - 2, 0.0),
+    )
+    second = torch.where(source_high.isfinite() & source_low.isfinite(), (source_low + 2 * source_high) / 3, first + 1)
+    rises = function(second) > function(first)
+    inside_low, inside_high = low > source_low, high < source_high
+    at_low, at_high = function(torch.where(inside_low, low, first)), function(torch.where(inside_high, high, first))
+    rising = torch.where(inside_low, at_low, target_low), torch.where(inside_high, at_high, target_high)
+    falling = torch.where(inside_high, at_high, target_low), torch.where(inside_low, at_low, target_high)
+    return torch.where(rises, rising[0], falling[0]), torch.where(rises, rising[1], falling[1])
+
+
+def _is_everywhere(region: Region) -> bool:
+    return all(bool(torch.as_tensor(end).isinf().all()) for end in region)

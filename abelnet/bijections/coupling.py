@@ -11,12 +11,13 @@ __all__ = ["Glow", "GlowCoupling", "Permutation", "glow"]
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from abelnet.bijections.base import Bijection, Chain
+from abelnet.bijections.slopes import Enclosure
 from abelnet.checks import check_count, check_values
 from abelnet.errors import AbelnetError
 
@@ -140,6 +141,21 @@ class GlowCoupling(_ColumnBijection):
         log_scale1, _ = self._coefficients(self.subnet1, torch.addcmul(shift, log_scale2.exp(), x1))
         return log_scale1.sum(0) + log_scale2.sum(0)
 
+    def slope_bounds(self, region: tuple[Tensor, Tensor]) -> Enclosure:
+        (low1, low2), (high1, high2) = (torch.split(corner, self.cuts) for corner in region)
+        first, low1, high1 = self._enclose_half(self.subnet2, (low1, high1), (low2, high2))
+        second, low2, high2 = self._enclose_half(self.subnet1, (low2, high2), (low1, high1))
+        return Enclosure(first * second, torch.cat((low1, low2)), torch.cat((high1, high2)))
+
+    def inverse_slope_bounds(self, region: tuple[Tensor, Tensor]) -> Enclosure:
+        (low1, low2), (high1, high2) = (torch.split(corner, self.cuts) for corner in region)
+        second, low2, high2 = self._enclose_half(self.subnet1, (low2, high2), (low1, high1), inverse=True)
+        first, low1, high1 = self._enclose_half(self.subnet2, (low1, high1), (low2, high2), inverse=True)
+        return Enclosure(first * second, torch.cat((low1, low2)), torch.cat((high1, high2)))
+
+    def config(self) -> dict[str, Any]:
+        return {"dim": self.dim, "hidden": self.hidden, "clamp": self.clamp, "gain": self.gain}
+
     def extra_repr(self) -> str:
         return f"dim={self.dim}, hidden={self.hidden}, clamp={self.clamp}"
 
@@ -147,6 +163,34 @@ class GlowCoupling(_ColumnBijection):
         """Log-scale, times the sign, and shift."""
         raw, shift = subnet(x).chunk(2)
         return torch.atan(raw) * (sign * 0.636 * self.clamp), shift
+
+    @torch.no_grad()
+    def _enclose_half(
+        self, subnet: _Subnet, changed: tuple[Tensor, Tensor], given: tuple[Tensor, Tensor], *, inverse: bool = False
+    ) -> Enclosure:
+        """Encloses one half-step: the norm of its Jacobian, and the box of the half that it changes."""
+        (raw_low, shift_low), (raw_high, shift_high) = (corner.chunk(2) for corner in subnet.enclose(*given))
+        limit = 0.636 * self.clamp
+        scale_low, scale_high = (limit * torch.atan(raw) for raw in (raw_low, raw_high))
+        # The log-scale is steepest where its raw value is nearest to 0.
+        nearest = torch.maximum(torch.maximum(raw_low, -raw_high), torch.zeros_like(raw_low))
+        steepness = limit / (1 + nearest**2)
+        to_raw, to_shift = subnet.norms()
+        low, high = changed
+        if inverse:
+            low, high = low - shift_high, high - shift_low
+            scale_low, scale_high = -scale_high, -scale_low
+        scale = scale_high.exp()
+        reach = torch.maximum(low.abs(), high.abs())
+        own = float(scale.max())
+        other = float((reach * scale * steepness).max()) * to_raw + (own if inverse else 1.0) * to_shift
+        products = torch.stack([edge * one.exp() for edge in (low, high) for one in (scale_low, scale_high)])
+        low, high = products.amin(0), products.amax(0)
+        if not inverse:
+            low, high = low + shift_low, high + shift_high
+        blocks = torch.tensor([[own, other], [0.0, 1.0]], dtype=torch.float64)
+        norm = float(torch.linalg.matrix_norm(blocks, 2)) if bool(blocks.isfinite().all()) else math.inf
+        return Enclosure(norm, low, high)
 
 
 class _Subnet(nn.Module):
@@ -185,6 +229,23 @@ class _Subnet(nn.Module):
             (self.weight2.detach()[:h, :h], self.bias2.detach()[:h]),
             (self.weight3.detach()[:, :h], self.bias3.detach()),
         ]
+
+    def enclose(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+        """A box around the values over a box, by interval arithmetic."""
+        for i, (weight, bias) in enumerate(self.layers()):
+            center, radius = (low + high) / 2, (high - low) / 2
+            middle, spread = weight @ center + bias[:, 0], weight.abs() @ radius
+            low, high = middle - spread, middle + spread
+            if i < 2:
+                low, high = low.relu(), high.relu()
+        return low, high
+
+    def norms(self) -> tuple[float, float]:
+        """Upper bounds of the norms of the Jacobians of the two halves of the output."""
+        first, second, (weight, _) = self.layers()
+        before = torch.linalg.matrix_norm(first[0], 2) * torch.linalg.matrix_norm(second[0], 2)
+        to_raw, to_shift = (float(before * torch.linalg.matrix_norm(half, 2)) for half in weight.chunk(2))
+        return to_raw, to_shift
 
     def forward(self, x: Tensor) -> Tensor:
         x = torch.addmm(self.bias1, self.weight1, x).relu_()
@@ -240,6 +301,15 @@ class Permutation(_ColumnBijection):
 
     def log_abs_det_columns(self, x: Tensor) -> Tensor:
         return x.new_zeros(x.shape[1])
+
+    def slope_bounds(self, region: tuple[Tensor, Tensor]) -> Enclosure:
+        return Enclosure(1.0, *(corner[self.order] for corner in region))
+
+    def inverse_slope_bounds(self, region: tuple[Tensor, Tensor]) -> Enclosure:
+        return Enclosure(1.0, *(corner[self.inverse_order] for corner in region))
+
+    def config(self) -> dict[str, Any]:
+        return {"dim": self.dim}
 
 
 class Glow(_ColumnBijection, Chain):

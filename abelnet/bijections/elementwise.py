@@ -5,12 +5,17 @@ from __future__ import annotations
 __all__ = ["Affine", "SinhArcsinh"]
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from abelnet.bijections.base import Elementwise
 from abelnet.checks import check_values
+from abelnet.symbols import symbolic_number
+
+if TYPE_CHECKING:
+    from sympy import Expr
 
 
 class Affine(Elementwise):
@@ -51,6 +56,30 @@ class Affine(Elementwise):
     def log_slope(self, x: Tensor) -> Tensor:
         check_values("x", x, self.dim)
         return self.log_scale.expand_as(x)
+
+    @property
+    def has_straight_tails(self) -> bool:
+        return True
+
+    def turning_points(self, dimension: int = 0) -> Tensor:
+        return torch.empty(0, dtype=torch.float64)
+
+    def expression(self, x: Expr, dimension: int = 0) -> Expr:
+        scale, shift = self._line(dimension)
+        return scale * x + shift
+
+    def inverse_expression(self, y: Expr, dimension: int = 0) -> Expr:
+        scale, shift = self._line(dimension)
+        return (y - shift) / scale
+
+    def config(self) -> dict[str, Any]:
+        return {"dim": self.dim}
+
+    def _line(self, dimension: int) -> tuple[Expr, Expr]:
+        return (
+            symbolic_number(self.log_scale.detach()[dimension].exp()),
+            symbolic_number(self.shift.detach()[dimension]),
+        )
 
 
 class SinhArcsinh(Elementwise):
@@ -100,9 +129,33 @@ class SinhArcsinh(Elementwise):
         angle = torch.arcsinh(x / self.log_scale.exp())
         return _log_cosh(self.log_tail.exp() * angle) - _log_cosh(angle)
 
+    def turning_points(self, dimension: int = 0) -> Tensor:
+        return torch.zeros(1, dtype=torch.float64)
+
+    def expression(self, x: Expr, dimension: int = 0) -> Expr:
+        tail, scale = self._shape(dimension)
+        return _bent_expression(x, tail, scale)
+
+    def inverse_expression(self, y: Expr, dimension: int = 0) -> Expr:
+        tail, scale = self._shape(dimension)
+        return _bent_expression(y, 1 / tail, scale / tail)
+
+    def config(self) -> dict[str, Any]:
+        return {"dim": self.dim}
+
+    def _shape(self, dimension: int) -> tuple[Expr, Expr]:
+        log_tail, log_scale = self.log_tail.detach()[dimension], self.log_scale.detach()[dimension]
+        return symbolic_number(log_tail.exp()), symbolic_number(log_scale.exp())
+
 
 def _bend(x: Tensor, tail: Tensor, scale: Tensor) -> Tensor:
     return scale / tail * torch.sinh(tail * torch.arcsinh(x / scale))
+
+
+def _bent_expression(x: Expr, tail: Expr, scale: Expr) -> Expr:
+    import sympy
+
+    return scale / tail * sympy.sinh(tail * sympy.asinh(x / scale))
 
 
 def _log_cosh(x: Tensor) -> Tensor:

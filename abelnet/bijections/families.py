@@ -1,128 +1,367 @@
-r"""The generators of the laws of practice: few parameters, exact, and at home only where they are defined."""
+r"""Families of curves with few parameters, such as powers and logarithms: the generators of most laws of practice.
+
+A :class:`Family` is a formula :math:`g_\theta` and all that is known about it; a :class:`Generator` is a bijection that
+applies one. A new family is one class here, and is then learned, saved, certified and printed like the others.
+"""
 
 from __future__ import annotations
 
-__all__ = ["GENERATORS", "Generator", "GeneratorKind"]
+__all__ = ["FAMILIES", "Family", "Generator"]
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
 from abelnet.bijections.base import Elementwise
+from abelnet.bijections.slopes import EVERYWHERE, Region
 from abelnet.checks import check_values, peek
+from abelnet.config import Configurable
 from abelnet.errors import AbelnetError
+from abelnet.symbols import symbolic_number
+
+if TYPE_CHECKING:
+    from sympy import Expr
 
 Number = float | Tensor
 
 
-@dataclass(frozen=True)
-class GeneratorKind:
-    """A family of generators :math:`g_\\theta`, as functions of values and parameters.
+class Family(Configurable, ABC):
+    r"""A family of increasing or decreasing curves :math:`g_\theta`, as functions of values and parameters.
 
     Attributes:
-        parameters: Names of the parameters :math:`\\theta`.
-        formula: What it is, in words of the parameters.
-        forward: :math:`g_\\theta(x)`.
-        inverse: :math:`g_\\theta^{-1}(u)`; NaN where :math:`u` is no value of :math:`g_\\theta`.
-        log_slope: :math:`\\log |g_\\theta'(x)|`.
-        domain: Lowest and highest :math:`x`, exclusive.
+        name: What it is called.
+        parameters: Names of the parameters :math:`\theta`.
+        formula: What it is, in terms of the parameters.
+        turns: Places between which the slope only rises or only falls, whatever the parameters.
+        parameters_are: Whether parameters may be any finite numbers, or must be nonzero or positive.
     """
 
-    parameters: tuple[str, ...]
-    formula: str
-    forward: Callable[..., Tensor]
-    inverse: Callable[..., Tensor]
-    log_slope: Callable[..., Tensor]
-    domain: Callable[..., tuple[Number, Number]]
+    name: ClassVar[str]
+    formula: ClassVar[str]
+    parameters: ClassVar[tuple[str, ...]] = ()
+    turns: ClassVar[tuple[float, ...]] = ()
+    parameters_are: ClassVar[Literal["finite", "nonzero", "positive"]] = "finite"
+
+    def config(self) -> dict[str, Any]:
+        return {}
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def is_valid(self, *theta: Number) -> bool | Tensor:
+        """Whether the parameters make a bijection, of each dimension where they are tensors."""
+        if self.parameters_are == "finite" or not theta:
+            return True
+        return theta[0] != 0 if self.parameters_are == "nonzero" else theta[0] > 0
+
+    @abstractmethod
+    def forward(self, x: Tensor, *theta: Number) -> Tensor:
+        r"""The curve :math:`g_\theta(x)`."""
+
+    @abstractmethod
+    def inverse(self, u: Tensor, *theta: Number) -> Tensor:
+        r"""The inverse :math:`g_\theta^{-1}(u)`, where :math:`u` is a value of :math:`g_\theta`."""
+
+    @abstractmethod
+    def log_slope(self, x: Tensor, *theta: Number) -> Tensor:
+        r"""The logarithm of the slope, :math:`\log |g_\theta'(x)|`."""
+
+    @abstractmethod
+    def expression(self, x: Expr, *theta: Expr) -> Expr:
+        r""":math:`g_\theta(x)` for sympy."""
+
+    @abstractmethod
+    def inverse_expression(self, u: Expr, *theta: Expr) -> Expr:
+        r""":math:`g_\theta^{-1}(u)` for sympy."""
+
+    def domain(self, *theta: Number) -> Region:
+        """Lowest and highest :math:`x`, exclusive."""
+        return EVERYWHERE
+
+    def codomain(self, *theta: Number) -> Region:
+        """Lowest and highest :math:`u`, exclusive."""
+        return EVERYWHERE
+
+    def lower_limits(self, values: Tensor) -> tuple[float | None, ...]:
+        """What each parameter must lie above for all values to be in the domain; None where it may have any sign."""
+        return ()
+
+    @abstractmethod
+    def starts(self, values: Tensor, results: Tensor) -> list[tuple[float, ...]]:
+        """Parameters to start a fit from, for elements and results like these; none where it cannot fit."""
 
 
-def _everywhere(*_: Number) -> tuple[float, float]:
-    return -math.inf, math.inf
+class _Identity(Family):
+    name = "affine"
+    formula = "x"
+
+    def forward(self, x: Tensor, *theta: Number) -> Tensor:
+        return x * 1
+
+    def inverse(self, u: Tensor, *theta: Number) -> Tensor:
+        return u * 1
+
+    def log_slope(self, x: Tensor, *theta: Number) -> Tensor:
+        return torch.zeros_like(x)
+
+    def expression(self, x: Expr, *theta: Expr) -> Expr:
+        return x
+
+    def inverse_expression(self, u: Expr, *theta: Expr) -> Expr:
+        return u
+
+    def starts(self, values: Tensor, results: Tensor) -> list[tuple[float, ...]]:
+        return [()]
 
 
-def _log_cosh(x: Tensor) -> Tensor:
-    x = x.abs()
-    return x + torch.log1p(torch.exp(-2 * x)) - math.log(2)
+class _Power(Family):
+    name = "power"
+    formula = "sign(x) |x|^p"
+    parameters = ("p",)
+    turns = (0.0,)
+    parameters_are = "nonzero"
 
+    def forward(self, x: Tensor, *theta: Number) -> Tensor:
+        return x.sign() * x.abs() ** theta[0]
 
-GENERATORS: dict[str, GeneratorKind] = {
-    "affine": GeneratorKind((), "x", lambda x: x * 1, lambda u: u * 1, lambda x: torch.zeros_like(x), _everywhere),
-    "power": GeneratorKind(
-        ("p",),
-        "sign(x) |x|^p",
-        lambda x, p: x.sign() * x.abs() ** p,
-        lambda u, p: u.sign() * u.abs() ** (1 / p),
-        lambda x, p: torch.log(abs(torch.as_tensor(p))) + (p - 1) * x.abs().log(),
+    def inverse(self, u: Tensor, *theta: Number) -> Tensor:
+        return u.sign() * u.abs() ** (1 / theta[0])
+
+    def log_slope(self, x: Tensor, *theta: Number) -> Tensor:
+        (p,) = theta
+        return _log_size(p) + (p - 1) * x.abs().log()
+
+    def expression(self, x: Expr, *theta: Expr) -> Expr:
+        return _signed_power(x, theta[0])
+
+    def inverse_expression(self, u: Expr, *theta: Expr) -> Expr:
+        return _signed_power(u, 1 / theta[0])
+
+    def domain(self, *theta: Number) -> Region:
         # A power below zero turns the line inside out at 0.
-        lambda p: (-math.inf if float(torch.as_tensor(p).min()) > 0 else 0.0, math.inf),
-    ),
-    "exponential": GeneratorKind(
-        ("k",),
-        "exp(k x)",
-        lambda x, k: torch.exp(k * x),
-        lambda u, k: torch.where(u > 0, u, math.nan).log() / k,
-        lambda x, k: torch.log(abs(torch.as_tensor(k))) + k * x,
-        _everywhere,
-    ),
-    "logarithm": GeneratorKind(
-        ("c",),
-        "log(x + c)",
-        lambda x, c: torch.log(x + c),
-        lambda u, c: torch.exp(u) - c,
-        lambda x, c: -torch.log(x + c),
-        lambda c: (-c, math.inf),
-    ),
-    "logit": GeneratorKind(
-        (),
-        "log(x / (1 - x))",
-        lambda x: torch.log(x) - torch.log1p(-x),
-        lambda u: torch.sigmoid(u),
-        lambda x: -torch.log(x) - torch.log1p(-x),
-        lambda: (0.0, 1.0),
-    ),
-    "arctanh": GeneratorKind(
-        ("c",),
-        "arctanh(x / c)",
-        lambda x, c: torch.arctanh(x / c),
-        lambda u, c: torch.tanh(u) * c,
-        lambda x, c: -torch.log(c * (1 - (x / c) ** 2)),
-        lambda c: (-c, c),
-    ),
-    "arcsinh": GeneratorKind(
-        ("c",),
-        "arcsinh(x / c)",
-        lambda x, c: torch.arcsinh(x / c),
-        lambda u, c: torch.sinh(u) * c,
-        lambda x, c: -_log_cosh(torch.arcsinh(x / c)) - torch.log(torch.as_tensor(c)),
-        _everywhere,
-    ),
+        return _limit(theta[0] > 0, -math.inf, 0.0), math.inf
+
+    codomain = domain
+
+    def lower_limits(self, values: Tensor) -> tuple[float | None, ...]:
+        return (None,)
+
+    def starts(self, values: Tensor, results: Tensor) -> list[tuple[float, ...]]:
+        below = [-3.0, -2.0, -1.0, -0.5] if float(values.min()) > 0 else []
+        return [(p,) for p in (1 / 3, 0.5, 0.75, 1.5, 2.0, 3.0, 5.0, *below)]
+
+
+class _Exponential(Family):
+    name = "exponential"
+    formula = "exp(k x)"
+    parameters = ("k",)
+    parameters_are = "nonzero"
+
+    def forward(self, x: Tensor, *theta: Number) -> Tensor:
+        return torch.exp(theta[0] * x)
+
+    def inverse(self, u: Tensor, *theta: Number) -> Tensor:
+        return torch.where(u > 0, u, math.nan).log() / theta[0]
+
+    def log_slope(self, x: Tensor, *theta: Number) -> Tensor:
+        (k,) = theta
+        return _log_size(k) + k * x
+
+    def expression(self, x: Expr, *theta: Expr) -> Expr:
+        import sympy
+
+        return sympy.exp(theta[0] * x)
+
+    def inverse_expression(self, u: Expr, *theta: Expr) -> Expr:
+        import sympy
+
+        return sympy.log(u) / theta[0]
+
+    def codomain(self, *theta: Number) -> Region:
+        return 0.0, math.inf
+
+    def lower_limits(self, values: Tensor) -> tuple[float | None, ...]:
+        return (None,)
+
+    def starts(self, values: Tensor, results: Tensor) -> list[tuple[float, ...]]:
+        size = _size(values)
+        return [(sign * k / size,) for k in (0.1, 0.5, 2.0) for sign in (1, -1)]
+
+
+class _Logarithm(Family):
+    name = "logarithm"
+    formula = "log(x + c)"
+    parameters = ("c",)
+
+    def forward(self, x: Tensor, *theta: Number) -> Tensor:
+        return torch.log(x + theta[0])
+
+    def inverse(self, u: Tensor, *theta: Number) -> Tensor:
+        return torch.exp(u) - theta[0]
+
+    def log_slope(self, x: Tensor, *theta: Number) -> Tensor:
+        return -torch.log(x + theta[0])
+
+    def expression(self, x: Expr, *theta: Expr) -> Expr:
+        import sympy
+
+        return sympy.log(x + theta[0])
+
+    def inverse_expression(self, u: Expr, *theta: Expr) -> Expr:
+        import sympy
+
+        return sympy.exp(u) - theta[0]
+
+    def domain(self, *theta: Number) -> Region:
+        return -theta[0], math.inf
+
+    def lower_limits(self, values: Tensor) -> tuple[float | None, ...]:
+        return (-float(values.min()),)
+
+    def starts(self, values: Tensor, results: Tensor) -> list[tuple[float, ...]]:
+        low, size = float(values.min()), _size(values)
+        offsets = [c * size - low for c in (0.01, 0.1, 1, 10)] + ([0.0] if low > 0 else [])
+        return [(c,) for c in offsets]
+
+
+class _Logit(Family):
+    name = "logit"
+    formula = "log(x / (1 - x))"
+    turns = (0.5,)
+
+    def forward(self, x: Tensor, *theta: Number) -> Tensor:
+        return torch.log(x) - torch.log1p(-x)
+
+    def inverse(self, u: Tensor, *theta: Number) -> Tensor:
+        return torch.sigmoid(u)
+
+    def log_slope(self, x: Tensor, *theta: Number) -> Tensor:
+        return -torch.log(x) - torch.log1p(-x)
+
+    def expression(self, x: Expr, *theta: Expr) -> Expr:
+        import sympy
+
+        return sympy.log(x / (1 - x))
+
+    def inverse_expression(self, u: Expr, *theta: Expr) -> Expr:
+        import sympy
+
+        return 1 / (1 + sympy.exp(-u))
+
+    def domain(self, *theta: Number) -> Region:
+        return 0.0, 1.0
+
+    def starts(self, values: Tensor, results: Tensor) -> list[tuple[float, ...]]:
+        return [()] if float(values.min()) > 0 and float(values.max()) < 1 else []
+
+
+class _Arctanh(Family):
+    name = "arctanh"
+    formula = "arctanh(x / c)"
+    parameters = ("c",)
+    turns = (0.0,)
+    parameters_are = "positive"
+
+    def forward(self, x: Tensor, *theta: Number) -> Tensor:
+        return torch.arctanh(x / theta[0])
+
+    def inverse(self, u: Tensor, *theta: Number) -> Tensor:
+        return torch.tanh(u) * theta[0]
+
+    def log_slope(self, x: Tensor, *theta: Number) -> Tensor:
+        (c,) = theta
+        return -torch.log(c * (1 - (x / c) ** 2))
+
+    def expression(self, x: Expr, *theta: Expr) -> Expr:
+        import sympy
+
+        return sympy.atanh(x / theta[0])
+
+    def inverse_expression(self, u: Expr, *theta: Expr) -> Expr:
+        import sympy
+
+        return theta[0] * sympy.tanh(u)
+
+    def domain(self, *theta: Number) -> Region:
+        return -theta[0], theta[0]
+
+    def lower_limits(self, values: Tensor) -> tuple[float | None, ...]:
+        return (float(values.abs().max()),)
+
+    def starts(self, values: Tensor, results: Tensor) -> list[tuple[float, ...]]:
+        largest = max(float(values.abs().max()), float(results.abs().max()))
+        return [(largest * c,) for c in (1.001, 1.1, 2.0, 5.0)]
+
+
+class _Arcsinh(Family):
+    name = "arcsinh"
+    formula = "arcsinh(x / c)"
+    parameters = ("c",)
+    turns = (0.0,)
+    parameters_are = "positive"
+
+    def forward(self, x: Tensor, *theta: Number) -> Tensor:
+        return torch.arcsinh(x / theta[0])
+
+    def inverse(self, u: Tensor, *theta: Number) -> Tensor:
+        return torch.sinh(u) * theta[0]
+
+    def log_slope(self, x: Tensor, *theta: Number) -> Tensor:
+        (c,) = theta
+        return -0.5 * torch.log1p((x / c) ** 2) - _log_size(c)
+
+    def expression(self, x: Expr, *theta: Expr) -> Expr:
+        import sympy
+
+        return sympy.asinh(x / theta[0])
+
+    def inverse_expression(self, u: Expr, *theta: Expr) -> Expr:
+        import sympy
+
+        return theta[0] * sympy.sinh(u)
+
+    def lower_limits(self, values: Tensor) -> tuple[float | None, ...]:
+        return (0.0,)
+
+    def starts(self, values: Tensor, results: Tensor) -> list[tuple[float, ...]]:
+        size = _size(values)
+        return [(size * c,) for c in (0.1, 0.5, 2.0)]
+
+
+FAMILIES: dict[str, Family] = {
+    family.name: family
+    for family in (_Identity(), _Power(), _Exponential(), _Logarithm(), _Logit(), _Arctanh(), _Arcsinh())
 }
+"""The families by name, the plainest first."""
 
 
 class Generator(Elementwise):
-    r"""A generator of a known family, one per dimension.
+    r"""A curve of a known family, one per dimension.
 
-    ================  ===========================================  =========================
-    kind              :math:`g(x)`                                 where
-    ================  ===========================================  =========================
+    ================  ===========================================  ==========================================
+    kind              :math:`g(x)`                                 domain
+    ================  ===========================================  ==========================================
     ``affine``        :math:`x`                                    everywhere
     ``power``         :math:`\operatorname{sign}(x) |x|^p`         everywhere; :math:`x > 0` for :math:`p < 0`
     ``exponential``   :math:`e^{k x}`                              everywhere
     ``logarithm``     :math:`\log(x + c)`                          :math:`x > -c`
     ``logit``         :math:`\log(x / (1 - x))`                    :math:`0 < x < 1`
-    ``arctanh``       :math:`\operatorname{arctanh}(x / c)`        :math:`|x| < c`
-    ``arcsinh``       :math:`\operatorname{arcsinh}(x / c)`        everywhere
-    ================  ===========================================  =========================
+    ``arctanh``       :math:`\operatorname{arctanh}(x / c)`        :math:`|x| < c`, with :math:`c > 0`
+    ``arcsinh``       :math:`\operatorname{arcsinh}(x / c)`        everywhere, with :math:`c > 0`
+    ================  ===========================================  ==========================================
 
-    Unlike other bijections it need not reach all real numbers: what lies beyond its values has no inverse, and
-    :meth:`inverse` says NaN there.
+    Unlike other bijections it need not reach all real numbers: :meth:`inverse` is NaN outside the codomain.
 
     Arguments:
         dim: Number of dimensions :math:`d`.
-        kind: One of the names above.
+        kind: One of the names above, or a :class:`Family` of your own.
         parameters: The values of :math:`p`, :math:`k` or :math:`c`, each a number or a tensor :math:`(d)`.
 
     Example:
@@ -135,52 +374,107 @@ class Generator(Elementwise):
     def __init__(
         self,
         dim: int,
-        kind: str,
-        parameters: Sequence[Number] = (),
+        kind: str | Family,
+        parameters: Sequence[Number | Sequence[float]] = (),
         *,
         device: torch.device | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(dim)
-        if kind not in GENERATORS:
-            raise AbelnetError(f"kind: expected one of {', '.join(GENERATORS)}, got {kind!r}")
-        self.kind = kind
-        names = GENERATORS[kind].parameters
+        if not isinstance(kind, Family) and kind not in FAMILIES:
+            raise AbelnetError(f"kind: expected one of {', '.join(FAMILIES)}, got {kind!r}")
+        self.family = kind if isinstance(kind, Family) else FAMILIES[kind]
+        names = self.family.parameters
         if len(parameters) != len(names):
             raise AbelnetError(
-                f"parameters: expected {len(names)} of {kind} ({', '.join(names)}), got {len(parameters)}"
+                f"parameters: expected {len(names)} of {self.kind} ({', '.join(names)}), got {len(parameters)}"
             )
-        self.values = nn.ParameterList()
-        for name, value in zip(names, parameters, strict=True):
-            start = torch.as_tensor(value, dtype=dtype, device=device).expand(dim).clone()
-            if not bool((start.isfinite() & ((start != 0) if name in "pk" else True)).all()):
-                raise AbelnetError(f"{name}: expected a finite number other than 0, got {start.tolist()}")
-            self.values.append(start)
+        self.values = nn.ParameterList(
+            torch.as_tensor(value, dtype=dtype, device=device).expand(dim).clone() for value in parameters
+        )
+        valid = torch.as_tensor(self.family.is_valid(*(value.detach() for value in self.values)))
+        for name, value in zip(names, self.values, strict=True):
+            if not peek((value.isfinite() & valid).all(), True):
+                expected = {"finite": "", "nonzero": " other than 0", "positive": " above 0"}
+                kind = f"a finite number{expected[self.family.parameters_are]}"
+                raise AbelnetError(f"{name}: expected {kind}, got {value.tolist()}")
+
+    @property
+    def kind(self) -> str:
+        """Name of the family."""
+        return self.family.name
+
+    @property
+    def domain(self) -> Region:
+        return self.family.domain(*(value.detach() for value in self.values))
+
+    @property
+    def codomain(self) -> Region:
+        return self.family.codomain(*(value.detach() for value in self.values))
 
     def forward(self, x: Tensor) -> Tensor:
         check_values("x", x, self.dim)
         self._check_domain(x)
-        return GENERATORS[self.kind].forward(x, *self.values)
+        return self.family.forward(x, *self.values)
 
     def inverse(self, y: Tensor) -> Tensor:
         check_values("y", y, self.dim)
-        return GENERATORS[self.kind].inverse(y, *self.values)
+        x = self.family.inverse(y, *self.values)
+        if self.codomain is EVERYWHERE:
+            return x
+        low, high = self.codomain
+        return torch.where((y > low) & (y < high), x, math.nan)
 
     def log_slope(self, x: Tensor) -> Tensor:
         check_values("x", x, self.dim)
-        return GENERATORS[self.kind].log_slope(x, *self.values).expand_as(x)
+        return self.family.log_slope(x, *self.values).expand_as(x)
+
+    def turning_points(self, dimension: int = 0) -> Tensor:
+        return torch.tensor(self.family.turns, dtype=torch.float64)
+
+    def expression(self, x: Expr, dimension: int = 0) -> Expr:
+        return self.family.expression(x, *self._theta(dimension))
+
+    def inverse_expression(self, y: Expr, dimension: int = 0) -> Expr:
+        return self.family.inverse_expression(y, *self._theta(dimension))
+
+    def config(self) -> dict[str, Any]:
+        kind = self.kind if FAMILIES.get(self.kind) == self.family else self.family
+        return {"dim": self.dim, "kind": kind, "parameters": [value.tolist() for value in self.values]}
 
     def extra_repr(self) -> str:
-        names = GENERATORS[self.kind].parameters
-        values = (f"{name}={value.tolist()}" for name, value in zip(names, self.values, strict=True))
+        values = (f"{name}={value.tolist()}" for name, value in zip(self.family.parameters, self.values, strict=True))
         return ", ".join((f"dim={self.dim}", f"kind={self.kind}", *values))
 
+    def _theta(self, dimension: int) -> list[Expr]:
+        return [symbolic_number(value.detach()[dimension]) for value in self.values]
+
     def _check_domain(self, x: Tensor) -> None:
-        low, high = GENERATORS[self.kind].domain(*(value.detach() for value in self.values))
+        if self.domain is EVERYWHERE:
+            return
+        low, high = self.domain
         outside = ((x <= low) | (x >= high)).any()
         if peek(outside, False):
             ends = [float(torch.as_tensor(end).reshape(-1)[0]) for end in (low, high)]
             raise AbelnetError(
-                f"x: expected values between {ends[0]:g} and {ends[1]:g}, where {GENERATORS[self.kind].formula} is "
+                f"x: expected values between {ends[0]:g} and {ends[1]:g}, where {self.family.formula} is "
                 f"defined, got {float(x.min()):g} to {float(x.max()):g}"
             )
+
+
+def _log_size(value: Number) -> Number:
+    return value.abs().log() if isinstance(value, Tensor) else math.log(abs(value))
+
+
+def _limit(condition: bool | Tensor, yes: float, no: float) -> Number:
+    return torch.where(condition, yes, no) if isinstance(condition, Tensor) else yes if condition else no
+
+
+def _size(values: Tensor) -> float:
+    return float(values.abs().median()) or float(values.abs().max()) or 1.0
+
+
+def _signed_power(x: Expr, p: Expr) -> Expr:
+    import sympy
+
+    return sympy.sign(x) * sympy.Abs(x) ** p

@@ -6,14 +6,18 @@ __all__ = ["Monotonic"]
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
 
 from abelnet.bijections.base import Elementwise
+from abelnet.bijections.polyline import Polyline
 from abelnet.checks import check_count, check_values
 from abelnet.errors import AbelnetError
+
+if TYPE_CHECKING:
+    from sympy import Expr
 
 # Numbers of lines evaluated at a time when the active ones are searched: bounds memory whatever the batch.
 _CHUNK = 1 << 22
@@ -52,16 +56,16 @@ class Monotonic(Elementwise):
         groups: int = 8,
         units: int = 8,
         *,
-        near: tuple[float, float] | None = None,
+        near: Sequence[float] | None = None,
         seed: int | None = None,
         device: torch.device | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(dim)
         groups, units = check_count("groups", groups), check_count("units", units)
-        if near is not None and not (0 < near[0] < math.inf and math.isfinite(near[1])):
+        if near is not None and not (len(near) == 2 and 0 < near[0] < math.inf and math.isfinite(near[1])):
             raise AbelnetError(f"near: expected a slope above 0 and a finite offset, got {near}")
-        self.near = near
+        self.near = None if near is None else (float(near[0]), float(near[1]))
         self.raw_sign = nn.Parameter(torch.empty(dim, device=device, dtype=dtype))
         self.log_weight = nn.Parameter(torch.empty(dim, groups, units, device=device, dtype=dtype))
         self.bias = nn.Parameter(torch.empty(dim, groups, units, device=device, dtype=dtype))
@@ -151,6 +155,34 @@ class Monotonic(Elementwise):
         for parameter in self.parameters():
             parameter.data = parameter.data[mask]
         self.dim = len(self.bias)
+
+    @property
+    def has_straight_tails(self) -> bool:
+        return True
+
+    def turning_points(self, dimension: int = 0) -> Tensor:
+        return self.snapshot().turning_points(dimension)
+
+    def slopes_between(self, places: Tensor, dimension: int = 0) -> tuple[Tensor, Tensor]:
+        return self.snapshot().slopes_between(places, dimension)
+
+    def expression(self, x: Expr, dimension: int = 0) -> Expr:
+        return self.snapshot().expression(x, dimension)
+
+    def inverse_expression(self, y: Expr, dimension: int = 0) -> Expr:
+        return self.snapshot().inverse_expression(y, dimension)
+
+    @torch.no_grad()
+    def snapshot(self) -> Polyline:
+        return Polyline(self.sign().double()[:, None, None] * self.log_weight.double().exp(), self.bias.double())
+
+    def config(self) -> dict[str, Any]:
+        return {
+            "dim": self.dim,
+            "groups": self.bias.shape[1],
+            "units": self.bias.shape[2],
+            "near": None if self.near is None else list(self.near),
+        }
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, groups={self.bias.shape[1]}, units={self.bias.shape[2]}"

@@ -1,52 +1,50 @@
-r"""Min-max networks as what they are: straight pieces between kinks."""
+r"""Straight pieces between kinks: what a min-max network is once it is trained."""
 
 from __future__ import annotations
 
-__all__ = ["FAR", "Polyline", "ascending"]
+__all__ = ["Polyline"]
 
 import math
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from abelnet.bijections.base import Elementwise
-from abelnet.bijections.monotonic import Monotonic
+from abelnet.bijections.slopes import FAR, ascending
 from abelnet.checks import check_values
+from abelnet.symbols import piecewise, symbolic_number
 
-# What stands for infinity on a curve with straight tails.
-FAR = 1e30
-
-
-def ascending(*places: Tensor) -> Tensor:
-    """All places in order, each once."""
-    joined: Tensor = torch.cat(places).unique()  # type: ignore[no-untyped-call]
-    return joined
+if TYPE_CHECKING:
+    from sympy import Expr
 
 
 class Polyline(Elementwise):
-    r"""A snapshot of a :class:`~abelnet.Monotonic`, in float64: the same curve, with its kinks known.
+    r"""The smallest of the largest of lines, one such curve per dimension, with its kinks known.
 
-    .. math:: f(x) = s_k x + b_k, \quad x_k < x \le x_{k+1}
+    .. math:: f(x) = \min_k \max_j (s_{kj} x + b_{kj}) = s_i x + b_i, \quad x_i < x \le x_{i+1}
 
-    A value is found by bisection among the kinks instead of a search through all lines.
+    A value is found by bisection among the kinks instead of a search through all lines. It is what
+    :meth:`Monotonic.snapshot <abelnet.Monotonic.snapshot>` gives: a picture of a network, not a trainable one.
 
     Arguments:
-        network: The min-max network.
+        slopes: Slopes :math:`s`, all of one sign in each dimension, with shape :math:`(d, K, J)`.
+        biases: Biases :math:`b`, with the same shape.
 
     Example:
+        >>> from abelnet import Monotonic
         >>> network = Monotonic(1, seed=0, dtype=torch.float64)
         >>> x = torch.linspace(-9, 9, 1000, dtype=torch.float64)[:, None]
-        >>> torch.allclose(Polyline(network)(x), network(x))
+        >>> torch.allclose(network.snapshot()(x), network(x))
         True
     """
 
     @torch.no_grad()
-    def __init__(self, network: Monotonic) -> None:
-        super().__init__(network.dim)
+    def __init__(self, slopes: Tensor, biases: Tensor) -> None:
+        super().__init__(len(slopes))
         self.kinks: list[Tensor] = []
         self.lines: list[tuple[Tensor, Tensor]] = []
-        slopes = network.sign().double()[:, None, None] * network.log_weight.double().exp()
-        for slope, bias in zip(slopes, network.bias.double(), strict=True):
+        for slope, bias in zip(slopes, biases, strict=True):
             kinks = _kinks(slope, bias)
             ends = torch.cat((kinks[:1] - 1, kinks, kinks[-1:] + 1)) if len(kinks) > 0 else kinks.new_zeros(2)
             middle = (ends[1:] + ends[:-1]) / 2
@@ -75,6 +73,33 @@ class Polyline(Elementwise):
     def log_slope(self, x: Tensor) -> Tensor:
         check_values("x", x, self.dim)
         return self._line(x)[0].abs().log()
+
+    @property
+    def has_straight_tails(self) -> bool:
+        return True
+
+    def turning_points(self, dimension: int = 0) -> Tensor:
+        return self.kinks[dimension]
+
+    def slopes_between(self, places: Tensor, dimension: int = 0) -> tuple[Tensor, Tensor]:
+        # At a kink the slope is that of either side: between kinks it is one number.
+        middle = (places[1:] + places[:-1]) / 2
+        slopes = self.log_slope(middle[:, None].expand(-1, self.dim))[:, dimension].exp()
+        return slopes, slopes
+
+    def expression(self, x: Expr, dimension: int = 0) -> Expr:
+        lines = [slope * x + bias for slope, bias in self._symbolic_lines(dimension)]
+        return piecewise(lines, [x <= symbolic_number(kink) for kink in self.kinks[dimension]])
+
+    def inverse_expression(self, y: Expr, dimension: int = 0) -> Expr:
+        slope, bias = self.lines[dimension]
+        heights = [symbolic_number(height) for height in slope[1:] * self.kinks[dimension] + bias[1:]]
+        lines = [(y - bias) / slope for slope, bias in self._symbolic_lines(dimension)]
+        return piecewise(lines, [y <= height if slope[0] > 0 else y >= height for height in heights])
+
+    def _symbolic_lines(self, dimension: int) -> list[tuple[Expr, Expr]]:
+        slopes, biases = ([symbolic_number(value) for value in part] for part in self.lines[dimension])
+        return list(zip(slopes, biases, strict=True))
 
     def _line(self, x: Tensor) -> tuple[Tensor, Tensor]:
         found = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["RationalQuadraticSpline", "spline_through"]
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +16,10 @@ from abelnet.bijections.base import Chain, Elementwise
 from abelnet.bijections.elementwise import Affine
 from abelnet.checks import check_count, check_values
 from abelnet.errors import AbelnetError
+from abelnet.symbols import piecewise, symbolic_number
+
+if TYPE_CHECKING:
+    from sympy import Expr
 
 
 class _Bin(NamedTuple):
@@ -129,6 +133,63 @@ class RationalQuadraticSpline(Elementwise):
         log = 2 * piece.mean.log() + top.log() - 2 * (piece.mean + piece.bend * z * (1 - z)).log()
         return _with_tails(x, xs, log, slopes[:, 0].log(), slopes[:, -1].log())
 
+    @property
+    def has_straight_tails(self) -> bool:
+        return True
+
+    @torch.no_grad()
+    def turning_points(self, dimension: int = 0) -> Tensor:
+        """The knots, and the zeros of the derivative of the slope in each piece: of a cubic."""
+        xs, ys, slopes = (knots[dimension].double().numpy() for knots in self._knots())
+        turns = list(xs)
+        for k in range(len(xs) - 1):
+            width, mean = xs[k + 1] - xs[k], (ys[k + 1] - ys[k]) / (xs[k + 1] - xs[k])
+            start, end = slopes[k], slopes[k + 1]
+            bend = start + end - 2 * mean
+            top, bottom = np.array([bend, 2 * (mean - start), start]), np.array([-bend, bend, mean])
+            cubic = np.polysub(np.polymul(np.polyder(top), bottom), 2 * np.polymul(top, np.polyder(bottom)))
+            # A double root may come out with a small imaginary part; a place too many does no harm.
+            turns += [xs[k] + width * z for z in np.roots(cubic).real if 0 < z < 1]
+        return torch.tensor(turns, dtype=torch.float64)
+
+    def expression(self, x: Expr, dimension: int = 0) -> Expr:
+        xs, ys, slopes = self._symbolic_knots(dimension)
+        pieces, limits = [ys[0] + slopes[0] * (x - xs[0])], [x < xs[0]]
+        for k in range(len(xs) - 1):
+            width, height = xs[k + 1] - xs[k], ys[k + 1] - ys[k]
+            mean, z = height / width, (x - xs[k]) / width
+            bend = slopes[k] + slopes[k + 1] - 2 * mean
+            curve = mean * z**2 + slopes[k] * z * (1 - z)
+            pieces.append(ys[k] + height * curve / (mean + bend * z * (1 - z)))
+            limits.append(x <= xs[k + 1])
+        return piecewise([*pieces, ys[-1] + slopes[-1] * (x - xs[-1])], limits)
+
+    def inverse_expression(self, y: Expr, dimension: int = 0) -> Expr:
+        import sympy
+
+        xs, ys, slopes = self._symbolic_knots(dimension)
+        pieces, limits = [xs[0] + (y - ys[0]) / slopes[0]], [y < ys[0]]
+        for k in range(len(xs) - 1):
+            width, height, rise = xs[k + 1] - xs[k], ys[k + 1] - ys[k], y - ys[k]
+            mean = height / width
+            bend = slopes[k] + slopes[k + 1] - 2 * mean
+            a = height * (mean - slopes[k]) + rise * bend
+            b = height * slopes[k] - rise * bend
+            root = sympy.sqrt(b**2 + 4 * a * mean * rise)
+            # Of the two forms of the root each is used where it does not subtract nearly equal numbers.
+            turn = ys[k] + height * slopes[k] / bend if bend > 0 else ys[k + 1]
+            pieces += [xs[k] + width * 2 * mean * rise / (b + root), xs[k] + width * (root - b) / (2 * a)]
+            limits += [sympy.And(y <= ys[k + 1], y <= turn), y <= ys[k + 1]]
+        return piecewise([*pieces, xs[-1] + (y - ys[-1]) / slopes[-1]], limits)
+
+    def config(self) -> dict[str, Any]:
+        return {
+            "dim": self.dim,
+            "bins": self.raw_widths.shape[1],
+            "bound": self.bound,
+            "min_slope": self.min_slope,
+        }
+
     def extra_repr(self) -> str:
         return f"dim={self.dim}, bins={self.raw_widths.shape[1]}, bound={self.bound}, min_slope={self.min_slope}"
 
@@ -140,6 +201,10 @@ class RationalQuadraticSpline(Elementwise):
             self._divide(_soften(self.raw_heights, limit / 2)),
             _soften(self.raw_slopes, limit).exp(),
         )
+
+    def _symbolic_knots(self, dimension: int) -> list[list[Expr]]:
+        with torch.no_grad():
+            return [[symbolic_number(value) for value in knots[dimension]] for knots in self._knots()]
 
     def _divide(self, logits: Tensor) -> Tensor:
         return self.bound * (2 * F.pad(F.softmax(logits, -1), (1, 0)).cumsum(-1) - 1)

@@ -5,25 +5,22 @@ from __future__ import annotations
 __all__ = ["LawRegressor"]
 
 import math
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from abelnet.config import Configurable
 from abelnet.discovery.examples import Examples, examples_of, sets_of, targets_of
-from abelnet.discovery.families import Entry
 from abelnet.discovery.search import LearnedLaw, Stream, learn_law
 from abelnet.errors import AbelnetError
-from abelnet.files import read_json, replacing, write_json
-from abelnet.saving import describe, rebuild
+from abelnet.saving import load, save
 
 
-class LawRegressor:
+class LawRegressor(Configurable):
     r"""Learns the commutative, associative law behind a table of examples, in the manner of scikit-learn.
 
     Vectors are taken to be combined element by element: each dimension has a law of its own.
@@ -130,43 +127,25 @@ class LawRegressor:
         spread = float(((target - target.mean(0)) ** 2).sum())
         return 1 - float(((target - found) ** 2).sum()) / spread if spread > 0 else math.nan
 
+    def config(self) -> dict[str, Any]:
+        return self.get_params() | {"flat": self._flat, "laws": self.laws_}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> LawRegressor:
+        arguments = dict(config)
+        flat, laws = arguments.pop("flat"), arguments.pop("laws")
+        model = cls(**arguments)
+        model._flat, model._laws = flat, laws
+        return model
+
     def save(self, folder: str | Path) -> None:
-        """Writes the laws to a folder: ``model.json`` and ``model.safetensors``."""
-        folder = Path(folder)
-        content = []
-        for law in self.laws_:
-            fields = {name: getattr(law, name) for name in law.__dataclass_fields__}
-            entry = fields.pop("entry")
-            content.append(
-                fields | {"operation": describe(law.operation), "entry": None if entry is None else asdict(entry)}
-            )
-        tensors = {
-            f"{i}.{name}": value.contiguous()
-            for i, law in enumerate(self.laws_)
-            for name, value in law.operation.state_dict().items()
-        }
-        with replacing(folder / "model.safetensors") as temporary:
-            save_file(tensors or {"none": torch.zeros(1)}, temporary)
-        write_json(folder / "model.json", {"flat": self._flat, "laws": content})
+        """Writes the laws to a folder, as :func:`abelnet.save` does."""
+        save(self, folder)
 
     @staticmethod
     def load(folder: str | Path) -> LawRegressor:
         """Reads what :meth:`save` wrote."""
-        folder = Path(folder)
-        if not (folder / "model.json").exists():
-            raise AbelnetError(f"folder: expected model.json in {folder}, as abelnet learn writes it")
-        content = read_json(folder / "model.json")
-        tensors = load_file(folder / "model.safetensors")
-        model = LawRegressor()
-        model._flat, model._laws = content["flat"], []
-        for i, fields in enumerate(content["laws"]):
-            own = {name.partition(".")[2]: x for name, x in tensors.items() if name.partition(".")[0] == str(i)}
-            entry = fields["entry"]
-            if entry is not None:
-                entry |= {key: tuple(entry[key]) for key in ("theta", "coefficients")}
-            tried = [(title, count, rmse) for title, count, rmse in fields["tried"]]
-            built = {"operation": rebuild(fields["operation"], own), "tried": tried}
-            model._laws.append(LearnedLaw(**fields | built | {"entry": None if entry is None else Entry(**entry)}))
+        model: LawRegressor = load(folder)
         return model
 
     def _solve(self, on_step: Callable[[str], None] | None) -> None:

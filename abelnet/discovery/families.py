@@ -27,7 +27,8 @@ import torch
 from scipy.optimize import least_squares
 from torch import Tensor
 
-from abelnet.bijections import GENERATORS, Generator
+from abelnet.bijections import FAMILIES as GENERATORS
+from abelnet.bijections import Generator
 from abelnet.discovery.examples import Examples
 from abelnet.laws import Polynomial, Sum
 from abelnet.operation import Operation

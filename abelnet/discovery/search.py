@@ -28,6 +28,7 @@ import torch
 from torch import Tensor
 
 from abelnet.bijections import Generator
+from abelnet.config import Configurable
 from abelnet.discovery.candidates import Candidate, fixed, polished, train_abelian_net
 from abelnet.discovery.examples import Examples
 from abelnet.discovery.families import Entry, fit_dictionary, number
@@ -51,7 +52,7 @@ class NoLawError(AbelnetError):
 
 
 @dataclass
-class LearnedLaw:
+class LearnedLaw(Configurable):
     """The law of one dimension, and why it was chosen.
 
     Attributes:
@@ -79,6 +80,9 @@ class LearnedLaw:
     tried: list[tuple[str, int, float]]
     eigenvalues: dict[str, float]
     entry: Entry | None = None
+
+    def config(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "entry"}
 
     def summary(self) -> str:
         """The law in a few lines."""

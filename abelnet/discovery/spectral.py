@@ -25,7 +25,8 @@ import torch
 from scipy.interpolate import BSpline
 from scipy.linalg import eigh
 
-from abelnet.bijections import GENERATORS, Chain, Generator
+from abelnet.bijections import FAMILIES as GENERATORS
+from abelnet.bijections import Chain, Generator
 from abelnet.bijections.spline import spline_through
 from abelnet.discovery.examples import Examples
 from abelnet.errors import AbelnetError

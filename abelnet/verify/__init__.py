@@ -9,7 +9,7 @@ from abelnet.verify.certificates import (
     size_bound,
 )
 from abelnet.verify.defects import Counterexample, Defect, LawDefects, find_counterexample, law_defects
-from abelnet.verify.slopes import Lipschitz, lipschitz
+from abelnet.verify.lipschitz import Lipschitz, lipschitz
 
 __all__ = [
     "Counterexample",

@@ -30,6 +30,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from abelnet.bijections.slopes import EVERYWHERE, Region
 from abelnet.checks import check_count
 from abelnet.errors import AbelnetError
 from abelnet.operation import Operation
@@ -44,7 +45,7 @@ from abelnet.verify.curves import (
     log_line,
     split_at_zero,
 )
-from abelnet.verify.slopes import EVERYWHERE, Lipschitz, Region, lipschitz
+from abelnet.verify.lipschitz import Lipschitz, lipschitz
 
 # Cells of the grids on which a generator bound is certified, and of those on which its coefficient is searched.
 _FINE, _COARSE = 20_000, 1_000

@@ -28,11 +28,9 @@ import torch
 from torch import Tensor
 
 from abelnet.bijections import Bijection
-from abelnet.bijections.polyline import ascending
+from abelnet.bijections.slopes import ascending, slopes_between, turning_points
 from abelnet.errors import AbelnetError
-from abelnet.laws import Polynomial, Product, Sum
 from abelnet.operation import Operation
-from abelnet.verify.slopes import slopes_between, snapshot, turning_points
 
 
 @dataclass(frozen=True)
@@ -60,17 +58,10 @@ class Curve:
             >>> Curve.of(AbelianNet(Affine(1), gamma=0.5)).form  # (1 + x/2)(1 + y/2)
             'product'
         """
-        bijection, law = snapshot(operation.bijection), operation.law
-        if isinstance(law, Sum):
-            return Curve("sum", bijection)
-        if isinstance(law, Product):
-            return Curve("product", bijection)
-        if isinstance(law, Polynomial):
-            gamma, shift = law.gamma.detach().item(), law.shift.detach().item()
-            if gamma == 0:
-                return Curve("sum", bijection, 1.0, shift)
-            return Curve("product", bijection, gamma, 1 + gamma * shift)
-        raise AbelnetError(f"operation: expected a sum, a product or a polynomial of them, got {law.name}")
+        form = operation.law.plain_form()
+        if form is None:
+            raise AbelnetError(f"operation: expected a sum or a product in some coordinates, got {operation.law.name}")
+        return Curve(form.kind, operation.bijection.snapshot(), form.factor.item(), form.offset.item())
 
     def forward(self, x: Tensor) -> Tensor:
         """The latent values of places :math:`(n)`."""

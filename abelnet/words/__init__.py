@@ -1,7 +1,7 @@
 """Word vectors, analogy questions and exact retrieval over whole vocabularies."""
 
 from abelnet.words.evaluation import Evaluation, evaluate, offset
-from abelnet.words.models import AnchoredLoss, CosineLoss, GroupAnalogy, OffsetMLP, load_model, save_model
+from abelnet.words.models import AnchoredLoss, CosineLoss, GroupAnalogy, OffsetMLP
 from abelnet.words.questions import Questions, Splits, bats_questions, google_pairs, google_questions
 from abelnet.words.retrieval import Nearest, nearest
 from abelnet.words.vectors import UnknownWordError, WordVectors
@@ -21,8 +21,6 @@ __all__ = [
     "evaluate",
     "google_pairs",
     "google_questions",
-    "load_model",
     "nearest",
     "offset",
-    "save_model",
 ]

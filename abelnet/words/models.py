@@ -8,29 +8,24 @@ __all__ = [
     "GroupAnalogy",
     "OffsetMLP",
     "default_model",
-    "load_model",
     "named_model",
-    "save_model",
 ]
 
-import json
 from dataclasses import dataclass
 from importlib import resources
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from abelnet.bijections import glow
 from abelnet.checks import check_count, check_number
+from abelnet.config import Configurable
 from abelnet.errors import AbelnetError
-from abelnet.files import replacing
 from abelnet.nn.baselines import MLP
 from abelnet.operation import AbelianGroup
+from abelnet.saving import load
 from abelnet.training.loop import Data
 from abelnet.words.evaluation import Model, offset
 from abelnet.words.questions import Questions
@@ -40,7 +35,7 @@ from abelnet.words.vectors import WordVectors
 EMBEDDED = "agn.glove.6B.100d.safetensors"
 
 
-class OffsetMLP(nn.Module):
+class OffsetMLP(Configurable, nn.Module):
     r"""The model WV+MLP: :math:`\operatorname{MLP}(b - a + c)`.
 
     Arguments:
@@ -57,15 +52,18 @@ class OffsetMLP(nn.Module):
     def __init__(self, dim: int, layers: int = 4, hidden: int = 223, *, seed: int | None = None) -> None:
         super().__init__()
         layers, hidden = check_count("layers", layers), check_count("hidden", hidden)
-        self.arguments = {"dim": dim, "layers": layers, "hidden": hidden}
+        self.dim, self.layers, self.hidden = dim, layers, hidden
         self.mlp = MLP([dim, *[hidden] * (layers - 1), dim], seed=seed)
 
     def forward(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
         """Maps three times :math:`(*, d)` to :math:`(*, d)`."""
         return self.mlp(offset(a, b, c))  # type: ignore[no-any-return]
 
+    def config(self) -> dict[str, Any]:
+        return {"dim": self.dim, "layers": self.layers, "hidden": self.hidden}
 
-class GroupAnalogy(nn.Module):
+
+class GroupAnalogy(Configurable, nn.Module):
     r"""The model WV+AGN: :math:`b \circ a^{-1} \circ c = \varphi^{-1}(\varphi(b) - \varphi(a) + \varphi(c))`.
 
     With a gain of 0, :math:`\varphi` starts as a permutation and the model as :math:`b - a + c`, exactly.
@@ -87,77 +85,45 @@ class GroupAnalogy(nn.Module):
         self, dim: int, layers: int = 5, hidden: int = 151, *, gain: float = 1.0, seed: int | None = None
     ) -> None:
         super().__init__()
-        self.arguments = {"dim": dim, "layers": layers, "hidden": hidden}
+        self.dim, self.layers, self.hidden = dim, layers, hidden
         self.group = AbelianGroup(glow(dim, layers, hidden, gain=gain, seed=seed))
 
     def forward(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
         """Maps three times :math:`(*, d)` to :math:`(*, d)`."""
         return self.group.analogy(a, b, c)
 
-
-_MODELS: dict[str, type[OffsetMLP] | type[GroupAnalogy]] = {"mlp": OffsetMLP, "agn": GroupAnalogy}
-
-
-def save_model(model: OffsetMLP | GroupAnalogy, path: str | Path, *, half: bool = False) -> None:
-    """Writes a model as safetensors, with what it is made of in the header.
-
-    Arguments:
-        model: The model.
-        path: The file; it is whole or not there, whenever the process is killed.
-        half: Whether numbers are kept in float16, half the size.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     save_model(GroupAnalogy(4, layers=1, hidden=8), Path(folder, "model.safetensors"))
-        ...     load_model(Path(folder, "model.safetensors")).arguments
-        {'dim': 4, 'layers': 1, 'hidden': 8}
-    """
-    kind = next(name for name, kind in _MODELS.items() if type(model) is kind)
-    header = {"abelnet": json.dumps({"model": kind, **model.arguments})}
-    tensors = {
-        name: (x.half() if half and x.is_floating_point() else x).contiguous() for name, x in model.state_dict().items()
-    }
-    with replacing(Path(path)) as temporary:
-        save_file(tensors, temporary, header)
-
-
-def load_model(path: str | Path) -> OffsetMLP | GroupAnalogy:
-    """Reads a model that :func:`save_model` has written."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            arguments = json.loads((file.metadata() or {}).get("abelnet", "{}"))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        model = _MODELS[arguments.pop("model")](**arguments)
-        model.load_state_dict(tensors)
-    except OSError as error:
-        raise AbelnetError(f"{path}: expected a model of analogies, got: {error.strerror or error}") from None
-    except (SafetensorError, LookupError, TypeError, ValueError, RuntimeError):
-        raise AbelnetError(f"{path}: expected a model of analogies that abelnet has written") from None
-    return model.eval()
+    def config(self) -> dict[str, Any]:
+        return {"dim": self.dim, "layers": self.layers, "hidden": self.hidden}
 
 
 def default_model() -> GroupAnalogy:
     """The model WV+AGN that comes with the package, for 100-d GloVe vectors such as the embedded ones.
 
     Example:
-        >>> default_model().arguments["dim"]
+        >>> default_model().dim
         100
     """
     with resources.as_file(resources.files("abelnet.words") / "data" / EMBEDDED) as path:
-        model = load_model(path)
-    assert isinstance(model, GroupAnalogy)
-    return model
+        model: GroupAnalogy = load(path)
+    return model.eval()
 
 
 def named_model(name: str, dim: int) -> Model:
-    """The model that a command names: ``"wv"``, ``"agn"`` for the embedded one, or a file; for so many dimensions."""
+    """The model that a command names.
+
+    Arguments:
+        name: ``"wv"`` for :math:`b - a + c`, ``"agn"`` for the embedded model, or a folder that :func:`abelnet.save`
+            has written a model to.
+        dim: Number of dimensions of the vectors that it must be for.
+    """
     if name == "wv":
         return offset
-    model = default_model() if name == "agn" else load_model(name)
-    if model.arguments["dim"] != dim:
-        raise AbelnetError(f"model: expected one for vectors of {dim} dimensions, got {model.arguments['dim']}: {name}")
-    return model
+    model = default_model() if name == "agn" else load(name)
+    if not isinstance(model, OffsetMLP | GroupAnalogy):
+        raise AbelnetError(f"model: expected a model of analogies, got {type(model).__name__}: {name}")
+    if model.dim != dim:
+        raise AbelnetError(f"model: expected one for vectors of {dim} dimensions, got {model.dim}: {name}")
+    return model.eval()
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from abelnet.words import Questions, WordVectors, bats_questions, evaluate, load_model, nearest, offset
+import abelnet
+from abelnet.words import Questions, WordVectors, bats_questions, evaluate, nearest, offset
 from abelnet.words.evaluation import SETTINGS
 from abelnet.words.questions import Section
 
@@ -78,7 +79,7 @@ def main() -> None:
     if arguments.bats is not None:
         validation = bats_questions(vectors, arguments.bats, seed=arguments.split).validation
         asked += [validation, backwards(validation)]
-    models = {"wv": offset} | {path.stem: load_model(path) for path in arguments.models}
+    models = {"wv": offset} | {path.stem: abelnet.load(path) for path in arguments.models}
     for questions in asked:
         overall = evaluate(vectors, questions, models).rows()[0]
         print(f"{questions.title}: {len(questions)}; answered, in a hundred: {', '.join(SETTINGS)}")

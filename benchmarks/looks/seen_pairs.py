@@ -12,7 +12,8 @@ from pathlib import Path
 
 import torch
 
-from abelnet.words import Questions, WordVectors, bats_questions, evaluate, google_questions, load_model, offset
+import abelnet
+from abelnet.words import Questions, WordVectors, bats_questions, evaluate, google_questions, offset
 
 
 def taught_pairs(questions: Questions) -> set[tuple[int, int]]:
@@ -36,7 +37,7 @@ def main() -> None:
     rows = torch.cat((questions.words, questions.targets[:, None]), 1).tolist()
     asked = torch.tensor([(c, d) in pairs for _, _, c, d in rows])
     shown = torch.tensor([(a, b) in pairs for a, b, _, _ in rows])
-    models = {"wv": offset} | {path.stem: load_model(path) for path in arguments.models}
+    models = {"wv": offset} | {path.stem: abelnet.load(path) for path in arguments.models}
     correct = evaluate(vectors, questions, models).correct.double()
     for title, kind in (("c, d taught", asked), ("c, d not taught", ~asked), ("neither pair taught", ~asked & ~shown)):
         print(f"{title}: {int(kind.sum())} questions; right in a hundred, all candidates and without a, b, c")

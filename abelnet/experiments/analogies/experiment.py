@@ -24,10 +24,11 @@ from abelnet.checks import check_count
 from abelnet.errors import AbelnetError
 from abelnet.experiments.running import Tell, claim_folder, run_units, write_results
 from abelnet.files import write_json
+from abelnet.saving import save
 from abelnet.training.loop import Data, Loss, Settings, Validate, train
 from abelnet.training.tuning import Candidate, Integer, Real, Search, Space
 from abelnet.words.evaluation import Evaluation, evaluate, offset
-from abelnet.words.models import AnchoredLoss, CosineLoss, GroupAnalogy, OffsetMLP, save_model
+from abelnet.words.models import AnchoredLoss, CosineLoss, GroupAnalogy, OffsetMLP
 from abelnet.words.questions import Questions, Splits, bats_questions, google_pairs, google_questions
 from abelnet.words.vectors import WordVectors, cache_folder
 
@@ -217,7 +218,7 @@ def _run_unit(experiment: AnalogyExperiment, folder: Path, unit: tuple[str, int]
             on_epoch=lambda *_: tell(0.9 / settings.epochs),
         )
         answer.eval()
-        save_model(answer, folder / "models" / f"{model}-{seed}.safetensors")
+        save(answer, folder / "models" / f"{model}-{seed}")
         content |= {"parameters": dict(parameters), "settings": asdict(settings), "epochs": result.epochs}
         content |= {"loss": result.loss.item(), "validation": _item(result.validation)}
     content["tables"] = [_table(evaluate(vectors, questions, {model: answer}), model) for questions in tests]

@@ -11,11 +11,12 @@ import torch
 from cases import killed_and_resumed
 from typer.testing import CliRunner
 
+import abelnet
 from abelnet import AbelnetError, cli
 from abelnet.experiments.analogies.experiment import AnalogyExperiment, run_analogies
 from abelnet.reporting.analogies import analogy_tables, write_analogies
 from abelnet.reporting.synthetic import published
-from abelnet.words import WordVectors, load_model
+from abelnet.words import WordVectors
 
 RELATIONS = {"1_Inflectional": "I01 [noun - plural_reg]", "3_Encyclopedic": "E01 [country - capital]"}
 
@@ -44,9 +45,7 @@ def data(tmp_path: Path) -> tuple[str, str]:
 def test_killed_and_resumed_it_comes_to_the_same_results(data: tuple[str, str], tmp_path: Path) -> None:
     options = ["--vectors", data[0], "--bats", data[1], "--seeds", "1", "--epochs", "5", "--jobs", "2"]
     options += [word for model in ("wv", "wv_agn", "anchored") for word in ("--model", model)]
-    whole = killed_and_resumed(
-        ["analogies", "run", *options], tmp_path, ["parts/anchored-0.checkpoint"]
-    )
+    whole = killed_and_resumed(["analogies", "run", *options], tmp_path, ["parts/anchored-0.checkpoint"])
     rows = {row["model"]: row for row in whole["rows"]}
     assert list(rows) == ["wv", "wv_agn", "anchored"]
     assert rows["wv_agn"]["loss"] < -0.6
@@ -61,7 +60,7 @@ def test_killed_and_resumed_it_comes_to_the_same_results(data: tuple[str, str], 
     }
     for name in ("whole", "killed"):
         assert not list((tmp_path / name / "parts").glob("*.checkpoint"))
-    model = load_model(tmp_path / "whole" / "models" / "wv_agn-0.safetensors")
+    model = abelnet.load(tmp_path / "whole" / "models" / "wv_agn-0")
     assert model(*torch.randn(3, 2, 10)).shape == (2, 10)
 
 

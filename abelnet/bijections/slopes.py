@@ -1,0 +1,132 @@
+r"""Enclosures of the slopes of curves: what is proved about :math:`|f'|` between places.
+
+A curve is cut at its *turning points*, between which its slope only rises or only falls, so that the slopes at both
+ends of a piece enclose all slopes between. A chain of curves is cut at those of all its parts, and the enclosures
+multiply.
+All of this is proved in exact arithmetic; rounding is not accounted for.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "EVERYWHERE",
+    "FAR",
+    "Enclosure",
+    "Region",
+    "ascending",
+    "enclose_curves",
+    "enclose_inverse_curves",
+    "slopes_between",
+    "turning_points",
+]
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from abelnet.bijections.base import Bijection, Elementwise
+
+Region = tuple[float | Tensor, float | Tensor]
+EVERYWHERE: Region = (-math.inf, math.inf)
+FAR = 1e30
+"""What stands for infinity on a curve with straight tails."""
+
+# Cells that a chain of curves is cut into besides its turning points: its slope is a product of enclosures, each of
+# which is the tighter the shorter the cell.
+_CELLS = 256
+
+
+class Enclosure(NamedTuple):
+    """An upper bound of the norm of a Jacobian over a box, and a box, :math:`(d)` each, that contains all values."""
+
+    norm: float
+    low: Tensor
+    high: Tensor
+
+
+def slopes_between(bijection: Bijection, places: Tensor, dimension: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    """Values of a curve at places, and the least and the largest slope between neighbours.
+
+    Arguments:
+        bijection: A curve, or a chain of curves, as :meth:`~abelnet.Bijection.snapshot` gives them.
+        places: Ascending places :math:`(n)`, among them all turning points.
+        dimension: Which dimension.
+    """
+    least = most = torch.ones(len(places) - 1, dtype=places.dtype)
+    for part in bijection.curves():
+        smallest, largest = part.slopes_between(places, dimension)
+        least, most = least * smallest, most * largest
+        places = _apply(part, places, dimension)
+    return places, least, most
+
+
+def turning_points(bijection: Bijection, low: float, high: float, dimension: int = 0) -> Tensor:
+    """Places in a region between which the slope of each part of a curve only rises or only falls."""
+    found = []
+    before: list[Elementwise] = []
+    for part in bijection.curves():
+        ends = torch.tensor([low, high], dtype=torch.float64)
+        for earlier in before:
+            ends = _apply(earlier, ends, dimension)
+        points = part.turning_points(dimension)
+        points = points[(points > ends.min()) & (points < ends.max())]
+        for earlier in reversed(before):
+            points = _apply(earlier, points, dimension, inverse=True)
+        found.append(points)
+        before.append(part)
+    points = torch.cat(found)
+    return points[(points > low) & (points < high)]
+
+
+def enclose_curves(bijection: Bijection, low: Tensor, high: Tensor) -> Enclosure:
+    """Encloses the slopes and values of curves, one per dimension, over a box."""
+    _, most = _slope_range(bijection, low, high)
+    ends = torch.stack([_corner(bijection, x) for x in (low, high)])
+    return Enclosure(float(most.max()), ends.amin(0), ends.amax(0))
+
+
+def enclose_inverse_curves(bijection: Bijection, low: Tensor, high: Tensor) -> Enclosure:
+    """:func:`enclose_curves` of the inverse, over a box of values."""
+    ends = torch.stack([_corner(bijection, y, inverse=True) for y in (low, high)])
+    low, high = ends.amin(0), ends.amax(0)
+    least, _ = _slope_range(bijection, low, high)
+    return Enclosure(1 / float(least.min()) if least.min() > 0 else math.inf, low, high)
+
+
+def ascending(*places: Tensor) -> Tensor:
+    """All places in order, each once."""
+    joined: Tensor = torch.cat(places).unique()  # type: ignore[no-untyped-call]
+    return joined
+
+
+def _slope_range(bijection: Bijection, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+    """Smallest and largest slope of each dimension over an interval each."""
+    curves = bijection.curves()
+    if not bool((low.isfinite() & high.isfinite()).all()):
+        if not all(curve.has_straight_tails for curve in curves):  # bent tails: no bound but these
+            return torch.zeros_like(low), torch.full_like(high, math.inf)
+        low, high = low.clamp(-FAR, FAR), high.clamp(-FAR, FAR)
+    cells = 1 if len(curves) == 1 else _CELLS
+    found = []
+    for i in range(bijection.dim):
+        ends = float(low[i]), float(high[i])
+        grid = torch.linspace(*ends, cells + 1, dtype=torch.float64)
+        places = ascending(grid, turning_points(bijection, *ends, i))
+        _, least, most = slopes_between(bijection, places, i)
+        found.append((least.min(), most.max()) if len(least) > 0 else (places.new_ones(()),) * 2)
+    return torch.stack([least for least, _ in found]), torch.stack([most for _, most in found])
+
+
+def _corner(bijection: Bijection, x: Tensor, *, inverse: bool = False) -> Tensor:
+    """Values at a corner of a box, which may be infinite."""
+    y: Tensor = (bijection.inverse if inverse else bijection)(x.clamp(-FAR, FAR))
+    return torch.where(x.isinf(), torch.copysign(x, y), y)
+
+
+def _apply(bijection: Bijection, x: Tensor, dimension: int, *, inverse: bool = False) -> Tensor:
+    rows = x[:, None].expand(-1, bijection.dim)
+    y: Tensor = (bijection.inverse if inverse else bijection)(rows)
+    return y[:, dimension]

@@ -1,0 +1,57 @@
+r"""Products by sign and log-magnitude: the running state of a factor, and what sums of such states stand for."""
+
+from __future__ import annotations
+
+__all__ = ["factor_states", "is_zero", "limit_beside_zeros", "pack", "product_of_states", "unpack"]
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from sympy import Expr
+
+
+def is_zero(factor: Tensor) -> Tensor:
+    """Which factors are zero."""
+    # Denormal factors count as zeros: the gradient of their logarithm would overflow.
+    return factor.abs() < torch.finfo(factor.dtype).tiny
+
+
+def pack(log: Tensor, factor: Tensor, zero: Tensor) -> Tensor:
+    """A product's running state: log-magnitudes, negative factors, zero factors, and the value of those zeros.
+
+    The value makes the gradient right where a factor is zero.
+    """
+    negative = (factor < 0) & ~zero
+    return torch.cat((log, negative.to(log.dtype), zero.to(log.dtype), torch.where(zero, factor, 0)), -1)
+
+
+def unpack(state: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Log-magnitude and sign of the non-zero factors, number of zero factors, and the product of those."""
+    log, negatives, zeros, rest = state.chunk(4, -1)
+    return log, 1 - 2 * negatives.remainder(2), zeros, torch.where(zeros == 0, 1, torch.where(zeros == 1, rest, 0))
+
+
+def limit_beside_zeros(log: Tensor, zeros: Tensor, dtype: torch.dtype) -> Tensor:
+    """Keeps the gradient finite where a zero makes the product 0, whatever the size of the other factors."""
+    return torch.where(zeros == 0, log, log.clamp(max=math.log(torch.finfo(dtype).max)))
+
+
+def factor_states(factor: Expr) -> tuple[Expr, Expr, Expr]:
+    """A factor's running state for sympy: log-magnitude, whether it is negative, whether it is zero."""
+    import sympy
+
+    zero = sympy.Eq(factor, 0)
+    log = sympy.Piecewise((0, zero), (sympy.log(sympy.Abs(factor)), True))
+    return log, sympy.Piecewise((1, factor < 0), (0, True)), sympy.Piecewise((1, zero), (0, True))
+
+
+def product_of_states(log: Expr, negatives: Expr, zeros: Expr) -> Expr:
+    """The product that sums of such states stand for."""
+    import sympy
+
+    even = sympy.Eq(sympy.Mod(negatives, 2), 0)
+    return sympy.Piecewise((0, zeros > 0), (sympy.exp(log), even), (-sympy.exp(log), True))

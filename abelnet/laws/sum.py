@@ -1,0 +1,48 @@
+r"""Addition."""
+
+from __future__ import annotations
+
+__all__ = ["Sum"]
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from abelnet.laws.base import Law, PlainForm
+
+if TYPE_CHECKING:
+    from sympy import Expr
+
+
+class Sum(Law):
+    r"""Addition, the group that every other Abelian group on :math:`\mathbb{R}^d` is a bent copy of.
+
+    .. math:: u * v = u + v, \quad e = 0, \quad u^{-1} = -u
+
+    Example:
+        >>> Sum().combine(torch.tensor([1.0]), torch.tensor([2.0]))
+        tensor([3.])
+    """
+
+    @property
+    def is_group(self) -> bool:
+        return True
+
+    def combine(self, u: Tensor, v: Tensor) -> Tensor:
+        return u + v
+
+    def identity(self, dim: int) -> Tensor:
+        return torch.zeros(dim)
+
+    def inverse(self, u: Tensor) -> Tensor:
+        return -u
+
+    def plain_form(self) -> PlainForm:
+        return PlainForm("sum", torch.ones(1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64))
+
+    def expression(self, u: Expr, v: Expr, dimension: int = 0) -> Expr:
+        return u + v
+
+    def config(self) -> dict[str, Any]:
+        return {}

@@ -1,0 +1,41 @@
+"""Numbers and pieces for sympy, which is imported on first use: importing it takes longer than most calls."""
+
+from __future__ import annotations
+
+__all__ = ["piecewise", "symbolic_number"]
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sympy import Expr
+
+# A double is read as a fraction with a denominator up to this one if it is the double nearest to it.
+_LARGEST_DENOMINATOR = 12
+
+
+def symbolic_number(value: Any) -> Expr:
+    """A number as sympy has it: whole numbers and simple fractions exactly, others with all their bits.
+
+    Example:
+        >>> symbolic_number(2.0), symbolic_number(1 / 3), symbolic_number(0.1)
+        (2, 1/3, 1/10)
+        >>> symbolic_number(0.123)
+        0.123000000000000
+    """
+    import sympy
+
+    number = float(value)
+    simple = Fraction(number).limit_denominator(_LARGEST_DENOMINATOR) if abs(number) < 2**53 else None
+    if simple is not None and float(simple) == number:
+        return sympy.Rational(simple.numerator, simple.denominator)
+    return sympy.Float(number)
+
+
+def piecewise(pieces: Sequence[Expr], conditions: Sequence[Expr]) -> Expr:
+    """The first piece whose condition holds; the last one where none does."""
+    import sympy
+
+    # Not evaluated: sympy would compare all pieces with each other.
+    return sympy.Piecewise(*zip(pieces, [*conditions, sympy.true], strict=True), evaluate=False)

@@ -1,0 +1,152 @@
+"""Saving: every operation comes back in another process, bit for bit, from one file; and nothing else loads."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from cases import BIJECTIONS, FAMILY_CASES, LAWS
+from safetensors.torch import load_file, save_file
+
+import abelnet
+from abelnet import AbelianGroup, AbelianNet, AbelnetError, Affine, Chain, Generator, LawRegressor, Operation
+
+DATA = Path(__file__).parent / "data"
+CASES = {
+    f"{bijection}-{law}-{dtype}": Operation(BIJECTIONS[bijection](dtype), LAWS[law]())
+    for bijection in BIJECTIONS
+    for law in LAWS
+    for dtype in (torch.float32, torch.float64)
+} | {
+    f"{name}-sum": Operation(Generator(3, kind, parameters, dtype=torch.float64), abelnet.Sum())
+    for name, (kind, parameters, _, _) in FAMILY_CASES.items()
+}
+SCRIPT = """
+import sys, torch, abelnet
+from pathlib import Path
+folder = Path(sys.argv[1])
+results = {}
+torch.set_num_threads(1)  # as in the tests
+before = torch.random.get_rng_state()
+for path in sorted(path for path in folder.iterdir() if path.is_dir()):
+    operation = abelnet.load(path)
+    x = torch.load(folder / "x.pt")[path.name]
+    results[path.name] = (operation(x, x.flip(0)), operation.reduce(x))
+assert torch.equal(before, torch.random.get_rng_state())
+torch.save(results, folder / "results.pt")
+"""
+
+
+def elements(name: str) -> torch.Tensor:
+    low, high = -3.0, 3.0
+    if name.removesuffix("-sum") in FAMILY_CASES:
+        _, _, low, high = FAMILY_CASES[name.removesuffix("-sum")]
+        low, high = max(low, -2.0), min(high, 2.0)
+    generator = torch.Generator().manual_seed(0)
+    x = low + (high - low) * (0.2 + 0.6 * torch.rand(6, 3, generator=generator, dtype=torch.float64))
+    return x if name.endswith(("float64", "-sum")) else x.float()
+
+
+def test_every_operation_comes_back_in_a_fresh_process_bit_for_bit(tmp_path: Path) -> None:
+    for name, operation in CASES.items():
+        assert abelnet.save(operation, tmp_path / name) == tmp_path / name / "model.safetensors"
+        assert [path.name for path in (tmp_path / name).iterdir()] == ["model.safetensors"]
+    torch.save({name: elements(name) for name in CASES}, tmp_path / "x.pt")
+    subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path)], check=True)
+    results = torch.load(tmp_path / "results.pt")
+    assert set(results) == set(CASES)
+    for name, operation in CASES.items():
+        x = elements(name)
+        pair, fold = results[name]
+        assert torch.equal(pair, operation(x, x.flip(0))), name
+        assert torch.equal(fold, operation.reduce(x)), name
+        assert pair.dtype == operation(x, x).dtype
+
+
+def test_a_spline_keeps_its_bound_and_smallest_slope(tmp_path: Path) -> None:
+    spline = abelnet.RationalQuadraticSpline(1, bins=4, bound=7.0, min_slope=0.05, dtype=torch.float64)
+    torch.nn.init.normal_(spline.raw_heights, generator=torch.Generator().manual_seed(0))
+    abelnet.save(AbelianGroup(spline), tmp_path)
+    loaded = abelnet.load(tmp_path).bijection
+    assert (loaded.bound, loaded.min_slope) == (7.0, 0.05)
+    x = torch.linspace(-9, 9, 50, dtype=torch.float64)[:, None]
+    assert torch.equal(loaded(x), spline(x))
+
+
+def test_what_is_trained_and_what_is_not_comes_back(tmp_path: Path) -> None:
+    frozen = Affine(1).requires_grad_(False)
+    abelnet.save(AbelianNet(Chain(frozen, Affine(1)), gamma=0.25), tmp_path)
+    loaded = abelnet.load(tmp_path)
+    assert isinstance(loaded, AbelianNet)
+    assert {name for name, p in loaded.named_parameters() if not p.requires_grad} == {
+        "bijection.bijections.0.log_scale",
+        "bijection.bijections.0.shift",
+    }
+    assert loaded.law.gamma.requires_grad
+    assert loaded.law.gamma.item() == 0.25
+
+
+def test_float16_at_rest_comes_back_in_its_own_dtype(tmp_path: Path) -> None:
+    group = AbelianGroup(abelnet.glow(4, layers=1, hidden=8, seed=0, dtype=torch.float64))
+    abelnet.save(group, tmp_path, half=True)
+    loaded = abelnet.load(tmp_path)
+    x = torch.randn(3, 4, dtype=torch.float64)
+    torch.testing.assert_close(loaded(x, x), group(x, x), rtol=1e-2, atol=1e-2)
+    stored = load_file(tmp_path / "model.safetensors")
+    assert {str(tensor.dtype) for tensor in stored.values()} == {"torch.float16", "torch.int64"}
+
+
+def test_a_folder_of_version_0_1_0_still_loads() -> None:
+    folder = DATA / "law-0.1.0"
+    model = abelnet.load(folder)
+    assert isinstance(model, LawRegressor)
+    assert model.laws_[0].formula == "x∘y = (x^2 + y^2)^(1/2)"
+    assert model.laws_[2].formula == "x∘y = x + y − x·y"
+    rows = np.loadtxt(folder / "elements.csv", delimiter=",")
+    sets = [rows[rows[:, 0] == i, 1:] for i in range(20)]
+    np.testing.assert_allclose(model.predict(sets), np.loadtxt(folder / "predictions.csv", delimiter=","), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"format": 99}, "expected format 1, got 99"),
+        ({"format": 1, "model": {"$class": "os.system", "config": {}}}, "expected the class os.system to be given"),
+        ({"format": 1, "model": {"$class": "abelnet.__main__.main", "config": {}}}, "to be given"),
+        (
+            {"format": 1, "model": {"$class": "abelnet.files.replacing", "config": {}}},
+            "the name of a configurable class",
+        ),
+        ({"format": 1, "model": {"$class": "abelnet.laws.Nothing", "config": {}}}, "abelnet.save has written"),
+        ({"format": 1, "model": {"$class": "abelnet.laws.Sum", "config": {"x": 1}}}, "abelnet.save has written"),
+        ({"format": 1, "model": {"$class": "abelnet.laws.Sum", "config": {}}}, "got other besides"),
+        ({"format": 1, "model": {"$class": "abelnet.bijections.Affine", "config": {"dim": 2}}}, "expected log_scale"),
+        (None, "got another safetensors file"),
+    ],
+)
+def test_bad_files(content: dict[str, Any] | None, message: str, tmp_path: Path) -> None:
+    metadata = None if content is None else {"abelnet": json.dumps(content)}
+    save_file({"other": torch.zeros(1)}, tmp_path / "model.safetensors", metadata)
+    with pytest.raises(AbelnetError, match=message):
+        abelnet.load(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"nonsense")
+    with pytest.raises(AbelnetError, match=r"expected a model that abelnet\.save has written"):
+        abelnet.load(tmp_path)
+
+
+def test_bad_objects(tmp_path: Path) -> None:
+    with pytest.raises(AbelnetError, match=r"model: expected an object with config\(\)"):
+        abelnet.save(torch.nn.Linear(1, 1), tmp_path)
+
+    class Nameless(abelnet.Bijection):
+        forward = inverse = log_abs_det = lambda self, x: x
+
+    with pytest.raises(AbelnetError, match="expected Nameless to define config"):
+        abelnet.save(AbelianGroup(Nameless(1)), tmp_path)
+    assert list(tmp_path.iterdir()) == []
