@@ -236,8 +236,9 @@ def _difference(mine: nn.Module, theirs: nn.Module) -> str | None:
         other = others.get(name)
         if type(part) is not type(other) or len(parts) != len(others):
             return f"{_where(name)}{type(other or theirs).__name__} in place of {type(part).__name__}"
-        if _settings(part) != _settings(other):
-            return f"{_where(name)}{_settings(other)} in place of {_settings(part)}"
+        mine_set, theirs_set = _settings(part), _settings(other)
+        if mine_set != theirs_set:
+            return f"{_where(name)}{theirs_set} in place of {mine_set}"
     tensors, other_tensors = _tensors(mine), _tensors(theirs)
     for name in sorted(tensors.keys() | other_tensors.keys()):
         if name not in tensors or name not in other_tensors or not _same_bits(tensors[name], other_tensors[name]):
@@ -251,7 +252,11 @@ def _where(name: str) -> str:
 
 def _settings(module: nn.Module | None) -> dict[str, Any]:
     """The plain attributes of a module, such as the bound of a spline."""
-    return {name: value for name, value in vars(module).items() if not name.startswith("_") and name != "training"}
+    return {
+        name: value.tolist() if isinstance(value, Tensor) else value
+        for name, value in vars(module).items()
+        if not name.startswith("_") and name != "training"
+    }
 
 
 def _same_bits(x: Tensor, y: Tensor) -> bool:

@@ -8,7 +8,7 @@ the others with it.
 
 from __future__ import annotations
 
-__all__ = ["Data", "Loss", "Prune", "Settings", "TrainingResult", "Validate", "train"]
+__all__ = ["Settings", "TrainingResult", "train"]
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -26,7 +26,7 @@ from abelnet.errors import AbelnetError
 from abelnet.nn.baselines import MLP
 from abelnet.operation import AbelianGroup
 from abelnet.saving import load
-from abelnet.training.loop import Data
+from abelnet.training.settings import Data
 from abelnet.words.evaluation import Model, offset
 from abelnet.words.questions import Questions
 from abelnet.words.retrieval import nearest

@@ -25,7 +25,8 @@ from abelnet.errors import AbelnetError
 from abelnet.experiments.running import Tell, claim_folder, run_units, write_results
 from abelnet.files import write_json
 from abelnet.saving import save
-from abelnet.training.loop import Data, Loss, Settings, Validate, train
+from abelnet.training.loop import train
+from abelnet.training.settings import Data, Loss, Settings, Validate
 from abelnet.training.tuning import Candidate, Integer, Real, Search, Space
 from abelnet.words.evaluation import Evaluation, evaluate, offset
 from abelnet.words.models import AnchoredLoss, CosineLoss, GroupAnalogy, OffsetMLP
