@@ -105,7 +105,7 @@ def train_synthetic(
         seed=[seed],
         on_epoch=None if on_epoch is None else lambda *_: on_epoch(),
     )
-    stack.unstack([model])  # type: ignore[list-item]
+    stack.unstack([model])
     assert isinstance(model, Operation)
     return model.double().requires_grad_(False)
 

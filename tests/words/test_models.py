@@ -114,9 +114,14 @@ def test_candidates_of_the_anchored_loss(vectors: WordVectors, backwards: float)
 
 
 def test_anchored_loss_says_what_it_expects(vectors: WordVectors) -> None:
-    for options in ({"temperature": 0.0}, {"anchor": -1.0}, {"mixed": 1.5}, {"backwards": float("nan")}):
-        with pytest.raises(AbelnetError, match="mixed, backwards: expected from 0 to 1"):
-            AnchoredLoss(vectors, asked(6), neighbours=5, **options)
+    for option, value, limits in (
+        ("temperature", 0.0, "above 0"),
+        ("anchor", -1.0, "at least 0"),
+        ("mixed", 1.5, "at least 0 and at most 1"),
+        ("backwards", float("nan"), "at least 0 and at most 1"),
+    ):
+        with pytest.raises(AbelnetError, match=f"^{option}: expected a number {limits}, got {value}$"):
+            AnchoredLoss(vectors, asked(6), neighbours=5, **{option: value})  # type: ignore[arg-type]
 
 
 def test_mixed_questions_stay_in_their_relation(vectors: WordVectors) -> None:

@@ -21,18 +21,19 @@ OPTIONS = [
     "--seeds",
     "2",
     "--epochs",
-    "40",
+    "8",
     "--jobs",
     "2",
     "--prune",
 ]
 
 
-def test_killed_at_random_moments_it_comes_to_the_same_results(tmp_path: Path) -> None:
-    whole = killed_and_resumed(["synthetic", *OPTIONS], tmp_path, kills=5)
+def test_killed_and_resumed_it_comes_to_the_same_results(tmp_path: Path) -> None:
+    # One unit still trains or has yet to train its tuned models, then one is done and others are not.
+    whole = killed_and_resumed(["synthetic", *OPTIONS], tmp_path, ["search/*/*/values.json", "parts/*.json"])
     for row in whole["rows"]:
         assert len(row["trials"]) == 8
-        assert {trial["pruned_after"] for trial in row["trials"]} >= {None, 10}
+        assert {trial["pruned_after"] for trial in row["trials"]} >= {None, 2}
         assert len(row["small"]) == len(row["large"]) == 2
 
 
@@ -48,8 +49,9 @@ def test_multiset_sizes_are_numbers_when_they_are_read_back(tmp_path: Path) -> N
 def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(AbelnetError, match=r"op: expected one of sum, .* got 'minus'"):
         Experiment(operations=("minus",))
-    with pytest.raises(AbelnetError, match="trials, seeds, epochs: expected at least 1"):
-        Experiment(trials=0)
+    for name in ("trials", "batch", "seeds", "epochs"):
+        with pytest.raises(AbelnetError, match=f"^{name}: expected at least 1, got 0"):
+            Experiment(**{name: 0})  # type: ignore[arg-type]
     (tmp_path / "experiment.json").write_text("{}")
     with pytest.raises(AbelnetError, match=r"folder: expected .* to be empty or of the same settings"):
         run(Experiment(), tmp_path)
