@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from abelnet.discovery.estimator import LawRegressor
-from abelnet.discovery.families import number
-from abelnet.discovery.search import LearnedLaw
+from abelnet.discovery.formula import number
+from abelnet.discovery.report import LearnedLaw
 from abelnet.multisets import Multisets
 
 _STYLE = (
