@@ -1,34 +1,49 @@
-"""Laws that are tried: each with its error on held-out examples; and curves trained on the results themselves."""
+"""Laws that are tried: each with its error on held-out examples, and each can be fitted to more examples."""
 
 from __future__ import annotations
 
-__all__ = ["Candidate", "fixed", "polished", "train_abelian_net"]
+__all__ = ["Candidate", "Curve", "Formula", "Trained", "train_abelian_net"]
 
 import copy
 import math
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 
-from abelnet.bijections import Affine, Chain, Generator, SinhArcsinh
+from abelnet.bijections import Affine, Chain, SinhArcsinh
 from abelnet.discovery.families import Entry
-from abelnet.laws import Law, Polynomial
+from abelnet.discovery.spectral import Spectral, SpectralFit
+from abelnet.errors import AbelnetError
+from abelnet.laws import Polynomial
 from abelnet.multisets import Multisets
 from abelnet.operation import AbelianNet, Operation
 from abelnet.training.loop import Settings, train
 from abelnet.training.stacks import fold_side_by_side
 
+# Where curves and networks stand in the order of plainness: behind every formula, networks last.
+_CURVE, _NETWORK = 20, 30
 
-@dataclass
+
 class Candidate:
-    """A law that was tried, with its error on the held-out examples."""
+    """A law that was tried, with its squared errors on the held-out examples. This one has nothing to fit.
 
-    title: str
-    complexity: int
-    operation: Operation
-    entry: Entry | None = None
-    errors: Tensor = field(default_factory=lambda: torch.empty(0))
+    Arguments:
+        title: What it is called in tables.
+        operation: The law.
+        complexity: Its place in the order of plainness, by which the choice prefers one law to another that explains as
+            much. For formulas this is the number of parameters and one more off the plain coordinates; for curves and
+            networks, whose many parameters are tied by smoothness, it is a rank and no count.
+    """
+
+    def __init__(self, title: str, operation: Operation, complexity: int = 0) -> None:
+        self.title, self.operation, self.complexity = title, operation, complexity
+        self.errors = torch.empty(0)
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers are fitted."""
+        return sum(parameter.numel() for parameter in self.operation.parameters() if parameter.requires_grad)
 
     @property
     def mse(self) -> float:
@@ -40,25 +55,94 @@ class Candidate:
         """Its root."""
         return math.sqrt(self.mse)
 
+    @torch.no_grad()
+    def squared_errors(self, examples: Multisets) -> Tensor:
+        """One for each example; infinite where the law gives no result."""
+        return (_fold(self.operation, examples) - examples.targets).square().nan_to_num(math.inf)
+
     def judge(self, examples: Multisets) -> Candidate:
         """Takes down the squared errors on these examples."""
-        self.errors = (
-            self.entry.squared_errors(examples) if self.entry is not None else _squared_errors(self.operation, examples)
-        )
+        self.errors = self.squared_errors(examples)
+        return self
+
+    def fit_to_all(self, examples: Multisets, fits: Mapping[str, SpectralFit]) -> Candidate:
+        """The same kind of law fitted to all examples; as it is where that does not fit them better.
+
+        Arguments:
+            examples: All examples, or of very many a random sample.
+            fits: The closed form over all that streamed by, by coordinate.
+        """
+        found = self._refit(examples, fits)
+        better = float(found.squared_errors(examples).mean()) <= float(self.squared_errors(examples).mean())
+        return found if better else self
+
+    def _refit(self, examples: Multisets, fits: Mapping[str, SpectralFit]) -> Candidate:
         return self
 
 
-def fixed(law: Law) -> Candidate:
-    """A law over numbers as they are: nothing to learn."""
-    return Candidate(law.name.lower(), 0, Operation(Generator(1, "affine", dtype=torch.float64), law))
+class Formula(Candidate):
+    """A law of a family, with few numbers."""
+
+    def __init__(self, entry: Entry) -> None:
+        super().__init__(entry.title, entry.operation(), entry.complexity)
+        self.entry = entry
+
+    @property
+    def parameters(self) -> int:
+        return self.entry.parameters
+
+    def squared_errors(self, examples: Multisets) -> Tensor:
+        return self.entry.squared_errors(examples)
+
+    def fit_to_all(self, examples: Multisets, fits: Mapping[str, SpectralFit]) -> Candidate:
+        # Rounding may cost a little, as much as the examples cannot tell.
+        return Formula(self.entry.polish(examples).rounded(examples))
 
 
-def polished(candidate: Candidate, examples: Multisets) -> Candidate:
-    """The same trained further on the results themselves, by L-BFGS."""
-    operation = copy.deepcopy(candidate.operation)
-    parameters = [p for p in operation.parameters() if p.requires_grad]
-    optimiser = torch.optim.LBFGS(
-        parameters,
+class Curve(Candidate):
+    """A curve of the closed form.
+
+    Arguments:
+        found: What the closed form found.
+        penalty: The weight of the curvature that it was found with.
+    """
+
+    def __init__(self, found: Spectral, penalty: float) -> None:
+        rank = _CURVE + (found.coordinate != "x") + 2 * (found.hypothesis == "semigroup")
+        super().__init__(f"{found.hypothesis} over a curve in {found.coordinate}", found.operation(), rank)
+        self.found, self.penalty = found, penalty
+
+    def _refit(self, examples: Multisets, fits: Mapping[str, SpectralFit]) -> Candidate:
+        fit = fits[self.found.coordinate]
+        if self.found.absorbing is not None:
+            # Sums over a stream have the poles of a grid; one in between needs the examples themselves.
+            fit = SpectralFit(coordinate=self.found.coordinate).partial_fit(examples).refine(examples)
+        for one in fit.solve(self.penalty):
+            if (one.hypothesis, one.falling) == (self.found.hypothesis, self.found.falling):
+                try:
+                    return Curve(one, self.penalty)
+                except AbelnetError:  # a curve with no rise left
+                    break
+        return self
+
+
+class Trained(Candidate):
+    """A curve or a network trained on the results themselves."""
+
+    @staticmethod
+    def of(candidate: Candidate, examples: Multisets) -> Trained:
+        """The operation of a candidate trained further by L-BFGS, on the squared errors of results."""
+        operation = _polished(candidate.operation, examples)
+        return Trained(f"{candidate.title}, trained", operation, candidate.complexity + 1)
+
+    def _refit(self, examples: Multisets, fits: Mapping[str, SpectralFit]) -> Candidate:
+        return Trained(self.title, _polished(self.operation, examples), self.complexity)
+
+
+def _polished(operation: Operation, examples: Multisets) -> Operation:
+    operation = copy.deepcopy(operation)
+    optimizer = torch.optim.LBFGS(
+        [parameter for parameter in operation.parameters() if parameter.requires_grad],
         max_iter=60,
         tolerance_grad=1e-16,
         tolerance_change=1e-18,
@@ -68,14 +152,14 @@ def polished(candidate: Candidate, examples: Multisets) -> Candidate:
     scale = float(examples.targets.var())
 
     def closure() -> Tensor:
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss = (_fold(operation, examples) - examples.targets).square().mean() / scale
         if loss.requires_grad and bool(loss.isfinite()):
             loss.backward()  # type: ignore[no-untyped-call]
         return loss
 
-    optimiser.step(closure)  # type: ignore[no-untyped-call]
-    return Candidate(f"{candidate.title}, trained", candidate.complexity + 1, operation)
+    optimizer.step(closure)  # type: ignore[no-untyped-call]
+    return operation
 
 
 class _NetStack(nn.Module):
@@ -89,7 +173,7 @@ class _NetStack(nn.Module):
         return fold_side_by_side(self.net.bijection, self.net.law, values, mask)
 
 
-def train_abelian_net(fitted: Multisets, held_out: Multisets, *, seed: int = 0, epochs: int = 400) -> Candidate:
+def train_abelian_net(fitted: Multisets, held_out: Multisets, *, seed: int = 0, epochs: int = 400) -> Trained:
     """Trains :class:`~abelnet.AbelianNet` from several starts at once, with either sign of γ, and keeps the best.
 
     Values and results are divided by their size; the loss grows as a logarithm far out, so that heavy tails do not
@@ -98,7 +182,7 @@ def train_abelian_net(fitted: Multisets, held_out: Multisets, *, seed: int = 0, 
     Arguments:
         fitted: Examples to train on.
         held_out: Examples to choose by.
-        seed: Fixes the starts.
+        seed: Random seed of the starts.
         epochs: Number of steps, each on all examples.
     """
     size = float(fitted.values.abs().median()) or 1.0
@@ -131,7 +215,7 @@ def train_abelian_net(fitted: Multisets, held_out: Multisets, *, seed: int = 0, 
     )
     assert result.validation is not None
     best = int(result.validation.nan_to_num(math.inf).argmin())
-    return Candidate("trained AbelianNet", 30, _one_of(net, best, size))
+    return Trained("trained AbelianNet", _one_of(net, best, size), _NETWORK)
 
 
 @torch.no_grad()
@@ -151,8 +235,3 @@ def _net_chain() -> Chain:
 
 def _fold(operation: Operation, examples: Multisets) -> Tensor:
     return operation.reduce(examples)[:, 0]
-
-
-@torch.no_grad()
-def _squared_errors(operation: Operation, examples: Multisets) -> Tensor:
-    return (_fold(operation, examples) - examples.targets).square().nan_to_num(math.inf)

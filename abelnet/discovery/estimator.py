@@ -13,7 +13,9 @@ import numpy as np
 import torch
 
 from abelnet.config import Configurable
-from abelnet.discovery.search import LearnedLaw, Stream, learn_law
+from abelnet.discovery.report import LearnedLaw
+from abelnet.discovery.search import learn_law
+from abelnet.discovery.stream import Stream
 from abelnet.errors import AbelnetError
 from abelnet.multisets import Multisets
 from abelnet.saving import load, save
@@ -95,7 +97,7 @@ class LawRegressor(Configurable):
     @property
     def sample_(self) -> list[Multisets]:
         """The examples of each dimension that were taken in; of very many, a random sample."""
-        return [stream.sample for stream in self._streams if stream.sample is not None]
+        return [stream.sample for stream in self._streams]
 
     @property
     def laws_(self) -> list[LearnedLaw]:

@@ -16,11 +16,11 @@ examples follow no such law, and this is said instead.
 
 from __future__ import annotations
 
-__all__ = ["LearnedLaw", "NoLawError", "Stream", "learn_law"]
+__all__ = ["NoLawError", "learn_law"]
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -28,107 +28,26 @@ import torch
 from torch import Tensor
 
 from abelnet.bijections import Generator
-from abelnet.config import Configurable
-from abelnet.discovery.candidates import Candidate, fixed, polished, train_abelian_net
-from abelnet.discovery.families import Entry, fit_dictionary, number
-from abelnet.discovery.spectral import COORDINATES, SpectralFit, fits_coordinate
+from abelnet.discovery.candidates import Candidate, Curve, Formula, Trained, train_abelian_net
+from abelnet.discovery.families import fit_dictionary
+from abelnet.discovery.report import LearnedLaw, Tried
+from abelnet.discovery.spectral import SpectralFit
+from abelnet.discovery.stream import Stream
 from abelnet.errors import AbelnetError
-from abelnet.laws import Constant, Maximum, Minimum, Polynomial, Product, Sum
+from abelnet.laws import Constant, Law, Maximum, Minimum, Sum
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
 
-# Of more examples than these a random sample is fitted and judged; the closed form takes in all.
-_SAMPLE = 20_000
+# Laws are tried on no more examples than these; what wins is fitted to all.
 _FITTED = 2_000
 _HELD_OUT = 0.25
 _EXACT = 1e-9
-_LARGEST = 1e100  # whose squares, and their sums, are still finite
 _LEAST_EXPLAINED = 0.8
 _PENALTIES = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)
 
 
 class NoLawError(AbelnetError):
     """Raised where examples follow no commutative, associative law; the message has the evidence."""
-
-
-@dataclass
-class LearnedLaw(Configurable):
-    """The law of one dimension, and why it was chosen.
-
-    Attributes:
-        operation: The law, ready to use, in float64.
-        title: What kind it is.
-        formula: The law of two elements, as text.
-        is_group: Whether every element has an inverse.
-        identity: The element that changes nothing, if there is one.
-        absorbing: The element that absorbs all others, if there is one.
-        rmse: Error on held-out examples, before the law was fitted to all.
-        explained: Part of the variance of the held-out results that it explains.
-        tried: Title, number of parameters and held-out error of every law that was tried, best first.
-        eigenvalues: How far the examples are from any group and from any semigroup.
-        entry: The law as an entry of the dictionary, if it is one.
-    """
-
-    operation: Operation
-    title: str
-    formula: str
-    is_group: bool
-    identity: float | None
-    absorbing: float | None
-    rmse: float
-    explained: float
-    tried: list[tuple[str, int, float]]
-    eigenvalues: dict[str, float]
-    entry: Entry | None = None
-
-    def config(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "entry"}
-
-    def summary(self) -> str:
-        """The law in a few lines."""
-        lines = [self.formula, f"kind: {'group' if self.is_group else 'semigroup'} ({self.title})"]
-        lines.append(f"identity: {'none' if self.identity is None else number(self.identity)}")
-        lines.append(f"absorbing element: {'none' if self.absorbing is None else number(self.absorbing)}")
-        inverses = "of every element" if self.is_group else "of every element but the absorbing one"
-        if isinstance(self.operation.law, Maximum | Constant):
-            inverses = "none"
-        lines.append(f"inverses: {inverses}")
-        lines.append(f"held-out error: {self.rmse:.3g} (explains {100 * self.explained:.6g} % of the variance)")
-        return "\n".join(lines)
-
-
-class Stream:
-    """Examples of one dimension that come in parts: sums for the closed form, and a sample of all."""
-
-    def __init__(self, seed: int) -> None:
-        self.fits: list[SpectralFit] = []
-        self.sample: Multisets | None = None
-        self.keys = torch.empty(0, dtype=torch.float64)
-        self.generator = torch.Generator().manual_seed(seed)
-        self.seen = 0
-
-    def take(self, examples: Multisets) -> None:
-        """Adds examples."""
-        numbers = torch.cat((examples.values[:, 0], examples.targets))
-        size = float(numbers.abs().max())
-        if size > _LARGEST or 0 < size < 1 / _LARGEST:
-            raise AbelnetError(f"X, y: expected numbers of sizes from 1e-100 to 1e100, got {size:.3g}; rescale them")
-        if self.seen == 0:
-            self.fits = [SpectralFit(coordinate=coordinate) for coordinate in COORDINATES]
-        for fit in list(self.fits):
-            # A part with a number that has no logarithm, say, ends these coordinates.
-            if not fits_coordinate(examples, fit.coordinate):
-                self.fits.remove(fit)
-            elif fit.count > 0 or bool((numbers != numbers[0]).any()):
-                fit.partial_fit(examples)
-        # Every example gets a random key, and those with the smallest are the sample: each has the same chance.
-        keys = torch.cat((self.keys, torch.rand(len(examples), generator=self.generator, dtype=torch.float64)))
-        kept = keys.argsort(stable=True)[:_SAMPLE].sort().values
-        old, new = kept[kept < len(self.keys)], kept[kept >= len(self.keys)] - len(self.keys)
-        parts = [] if self.sample is None else [self.sample.take(old)]
-        parts += [examples.take(new)] if len(new) > 0 else []
-        self.sample, self.keys = Multisets.join(parts), keys[kept]
-        self.seen += len(examples)
 
 
 def learn_law(
@@ -148,23 +67,23 @@ def learn_law(
         polish: Whether to train curves where no law of few numbers fits.
         say: Called with a word about each step.
     """
-    assert stream.sample is not None
     examples = _distinct(stream.sample)
     _check_enough(examples)
     if float(examples.targets.max()) == float(examples.targets.min()) and bool((examples.sizes > 1).all()):
-        return _constant(float(examples.targets[0]))
-    fitted, held_out = examples.split(_HELD_OUT, seed)
-    fitted = fitted.take(torch.arange(min(len(fitted), _FITTED)))
+        constant = _plain(Constant(float(examples.targets[0])))
+        return LearnedLaw(constant.operation, constant.title, 0.0, 1.0, [Tried(constant.title, 1, 0.0)])
+    rest, held_out = examples.split(_HELD_OUT, seed)
+    fitted = rest.take(torch.arange(min(len(rest), _FITTED)))
     spread = float(held_out.targets.var(unbiased=False)) or float(examples.targets.var()) or 1.0
     exact = _EXACT**2 * spread
 
     say("closed form")
-    curves, eigenvalues = _curves(stream, fitted, held_out)
+    curves, eigenvalues = _curves(stream, fitted, held_out, stream_has_more=len(rest) > len(fitted))
     say("dictionary")
-    plain = [fixed(law).judge(held_out) for law in (Maximum(), Minimum())]
+    plain = [_plain(law).judge(held_out) for law in (Maximum(), Minimum())]
     if min(one.mse for one in plain) > exact:
-        for one in fit_dictionary(fitted):
-            plain.append(Candidate(one.title, one.complexity, one.operation(), one).judge(held_out))
+        for entry in fit_dictionary(fitted):
+            plain.append(Formula(entry).judge(held_out))
             if plain[-1].mse <= exact:
                 break
     tried = plain + curves
@@ -173,32 +92,22 @@ def learn_law(
     hopeless = best.mse > 0.01 * spread and _plain_regression(fitted, held_out, best.errors)[0] < 1e-6 * spread
     if polish and not hopeless and (_simplest(tried, spread) in curves or best.mse > 0.05 * spread):
         say("training")
-        tried += [polished(one, fitted).judge(held_out) for one in curves[:1]]
+        tried += [Trained.of(one, fitted).judge(held_out) for one in curves[:1]]
         net = train_abelian_net(fitted, held_out, seed=seed).judge(held_out)
-        straight = Candidate("group over a bent line", net.complexity - 1, Operation(net.operation.bijection, Sum()))
-        tried += [net, polished(straight, fitted).judge(held_out)]
+        straight = Candidate("group over a bent line", Operation(net.operation.bijection, Sum()), net.complexity - 1)
+        tried += [net, Trained.of(straight, fitted).judge(held_out)]
     winner = _simplest(tried, spread)
     explained = 1 - winner.mse / spread
     _check_law(winner, explained, fitted, held_out, eigenvalues, refuse=refuse)
-    entry = winner.entry
-    if entry is not None:
-        entry = entry.polish(examples.take(torch.arange(min(len(examples), 2 * _FITTED)))).rounded(examples)
-        winner = Candidate(entry.title, entry.complexity, entry.operation(), entry, winner.errors)
-    ranking = sorted(tried, key=lambda one: one.mse)
-    identity, absorbing = _landmarks(winner.operation)
-    return LearnedLaw(
-        winner.operation,
-        winner.title,
-        _formula(winner),
-        winner.operation.is_group,
-        identity,
-        absorbing,
-        winner.rmse,
-        explained,
-        [(one.title, one.complexity, one.rmse) for one in ranking],
-        eigenvalues,
-        entry,
-    )
+    say("fitting to all")
+    law = winner.fit_to_all(examples, stream.fits)
+    ranking = [Tried(one.title, one.parameters, one.rmse) for one in sorted(tried, key=lambda one: one.mse)]
+    return LearnedLaw(law.operation, law.title, winner.rmse, explained, ranking, eigenvalues)
+
+
+def _plain(law: Law) -> Candidate:
+    """A law over numbers as they are."""
+    return Candidate(law.name.lower(), Operation(Generator(1, "affine", dtype=torch.float64), law))
 
 
 def _distinct(examples: Multisets) -> Multisets:
@@ -238,35 +147,30 @@ def _simplest(tried: Sequence[Candidate], spread: float) -> Candidate:
     return min((one for one in tried if one is best or as_good(one)), key=lambda one: (one.complexity, one.mse))
 
 
-def _curves(stream: Stream, fitted: Multisets, held_out: Multisets) -> tuple[list[Candidate], dict[str, float]]:
+def _curves(
+    stream: Stream, fitted: Multisets, held_out: Multisets, *, stream_has_more: bool
+) -> tuple[list[Candidate], dict[str, float]]:
     """The curves of the closed form, best first, smoothed as the held-out examples like it; and the eigenvalues."""
     eigenvalues: dict[str, float] = {}
     found: dict[str, Candidate] = {}
-    for fit in stream.fits:
+    for coordinate, fit in stream.fits.items():
         if fit.count == 0:
             continue
-        refined = SpectralFit(coordinate=fit.coordinate).partial_fit(fitted).refine(fitted)
+        refined = SpectralFit(coordinate=coordinate).partial_fit(fitted).refine(fitted)
         for one in (fit.solve()[0], refined.solve()[1]):
-            eigenvalues[f"{one.hypothesis}, {fit.coordinate}"] = float(one.eigenvalue)
-        for penalty in _PENALTIES:
-            for one in refined.solve(penalty):
+            eigenvalues[f"{one.hypothesis}, {coordinate}"] = float(one.eigenvalue)
+        # All that streamed by but what a curve is judged on: sums can be taken back.
+        sources = [refined, fit.without(held_out)] if stream_has_more else [refined]
+        for source, penalty in product(sources, _PENALTIES):
+            for one in source.solve(penalty):
                 try:
-                    operation = one.operation()
+                    curve = Curve(one, penalty).judge(held_out)
                 except AbelnetError:  # a curve with no rise left
                     continue
-                complexity = 20 + (fit.coordinate != "x") + 2 * (one.hypothesis == "semigroup")
-                title = f"{one.hypothesis} over a curve in {fit.coordinate}"
-                curve = Candidate(title, complexity, operation).judge(held_out)
-                if title not in found or curve.mse < found[title].mse:
-                    found[title] = curve
+                if curve.title not in found or curve.mse < found[curve.title].mse:
+                    found[curve.title] = curve
     finite = [one for one in found.values() if one.mse < math.inf]
     return sorted(finite, key=lambda one: one.mse), eigenvalues
-
-
-def _constant(value: float) -> LearnedLaw:
-    operation = Operation(Generator(1, "affine", dtype=torch.float64), Constant(value))
-    formula = f"x∘y = {number(value)}"
-    return LearnedLaw(operation, "constant", formula, False, None, value, 0.0, 1.0, [("constant", 1, 0.0)], {})
 
 
 def _check_law(
@@ -318,38 +222,3 @@ def _features(examples: Multisets, size: int) -> np.ndarray[Any, Any]:
     """One, the elements in order, and the elements sorted."""
     values = examples.values.reshape(-1, size).numpy()
     return np.concatenate((np.ones((len(values), 1)), values, np.sort(values, 1)), 1)
-
-
-@torch.no_grad()
-def _landmarks(operation: Operation) -> tuple[float | None, float | None]:
-    """The identity and the absorbing element, where the law has them among real numbers."""
-    identity = absorbing = None
-    if operation.law.identity(1) is not None:
-        identity = _real(operation.identity())
-    law = operation.law
-    zero = None
-    if isinstance(law, Polynomial) and not law.is_group:
-        zero = -1 / law.gamma - law.shift
-    elif isinstance(law, Product):
-        zero = torch.zeros(1, dtype=torch.float64)
-    if zero is not None:
-        absorbing = _real(operation.bijection.inverse(zero.double()))
-    return identity, absorbing
-
-
-def _real(value: Tensor) -> float | None:
-    result = float(value)
-    return (0.0 if abs(result) < 1e-12 else result) if math.isfinite(result) else None
-
-
-def _formula(candidate: Candidate) -> str:
-    if candidate.entry is not None:
-        return candidate.entry.formula()
-    if isinstance(candidate.operation.law, Minimum):
-        return "x∘y = min(x, y)"
-    if isinstance(candidate.operation.law, Maximum):
-        return "x∘y = max(x, y)"
-    sign = "+" if candidate.operation.is_group else "·"
-    if isinstance(candidate.operation.law, Polynomial) and not candidate.operation.is_group:
-        return "x∘y = φ⁻¹(φ(x) + φ(y) + γ·φ(x)·φ(y)), φ a curve"
-    return f"x∘y = φ⁻¹(φ(x) {sign} φ(y)), φ a curve"

@@ -25,8 +25,7 @@ import torch
 from scipy.interpolate import BSpline
 from scipy.linalg import eigh
 
-from abelnet.bijections import FAMILIES as GENERATORS
-from abelnet.bijections import Chain, Generator
+from abelnet.bijections import FAMILIES, Chain, Generator
 from abelnet.bijections.spline import spline_through
 from abelnet.errors import AbelnetError
 from abelnet.laws import Polynomial, Product, Sum
@@ -47,7 +46,7 @@ COORDINATES: dict[str, tuple[str, tuple[float, ...]]] = {
 def fits_coordinate(examples: Multisets, coordinate: str) -> bool:
     """Whether all values and results have this coordinate."""
     kind, parameters = COORDINATES[coordinate]
-    low, high = GENERATORS[kind].domain(*parameters)
+    low, high = FAMILIES[kind].domain(*parameters)
     return all(bool((x > low).all() and (x < high).all()) for x in (examples.values, examples.targets))
 
 
@@ -125,7 +124,7 @@ class SpectralFit:
         if not fits_coordinate(examples, self.coordinate):
             raise AbelnetError(f"examples: expected numbers that have a {self.coordinate}")
         kind, parameters = COORDINATES[self.coordinate]
-        values, target = (GENERATORS[kind].forward(x, *parameters).numpy() for x in (examples.values, examples.targets))
+        values, target = (FAMILIES[kind].forward(x, *parameters).numpy() for x in (examples.values, examples.targets))
         values, ptr = values[:, 0], examples.ptr.numpy()
         if self._basis is None:
             self._start(_Basis.of(np.concatenate((values, target)), self.knots))
@@ -146,11 +145,28 @@ class SpectralFit:
     def merge(self, other: SpectralFit) -> SpectralFit:
         """Adds all that another fit with the same knots has gathered."""
         if self._basis is None or other._basis is None or not self._basis.same(other._basis):
-            raise AbelnetError("other: expected a fit with the same knots; begin both with a copy of one that has them")
-        self.residual = self.residual + other.residual
-        self.square, self.total = self.square + other.square, self.total + other.total
-        self.count, self.points = self.count + other.count, self.points + other.points
+            raise AbelnetError("other: expected a fit with the same knots; begin it with empty_copy() of this one")
+        self._add(other, 1)
         return self
+
+    def empty_copy(self) -> SpectralFit:
+        """A fit with the same knots and no examples, to be filled elsewhere and merged."""
+        fit = SpectralFit(self.knots, coordinate=self.coordinate)
+        if self._basis is not None:
+            fit._start(self._basis)
+        return fit
+
+    def without(self, examples: Multisets) -> SpectralFit:
+        """A fit to all examples that this one has seen but these, which must be some of them."""
+        fit = self.empty_copy()
+        fit._add(self, 1)
+        fit._add(self.empty_copy().partial_fit(examples), -1)
+        return fit
+
+    def _add(self, other: SpectralFit, sign: int) -> None:
+        self.residual = self.residual + sign * other.residual
+        self.square, self.total = self.square + sign * other.square, self.total + sign * other.total
+        self.count, self.points = self.count + sign * other.count, self.points + sign * other.points
 
     def refine(self, examples: Multisets, penalty: float = 1e-7, rounds: int = 9) -> SpectralFit:
         """A fit to these examples in which the absorbing element is found between the places of the grid."""
@@ -189,7 +205,7 @@ class SpectralFit:
         slopes = np.where(points == pole, size / away, size * np.abs(basis.slope(points) @ c[:-1] + 1 / away))
         curve, slopes = _rising(np.where(points == pole, 0.0, np.sign(away) * size), slopes)
         kind, parameters = COORDINATES[self.coordinate]
-        absorbing = GENERATORS[kind].inverse(torch.tensor(pole, dtype=torch.float64), *parameters).item()
+        absorbing = FAMILIES[kind].inverse(torch.tensor(pole, dtype=torch.float64), *parameters).item()
         semigroups = [
             Spectral("semigroup", value, absorbing, points, curve, slopes, self.coordinate, falling)
             for falling in (False, True)

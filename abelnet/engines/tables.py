@@ -72,7 +72,7 @@ def read_rows(path: str | Path, columns: Columns) -> Iterator[Rows]:
     """
     path = Path(path)
     if not path.exists():
-        raise AbelnetError(f"file: expected {path} to be there")
+        raise AbelnetError(f"file: no such file: {path}")
     if path.suffix == ".parquet":
         return _read_parquet(path, columns)
     if path.suffix not in (".csv", ".tsv", ".txt"):

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from abelnet.discovery.estimator import LawRegressor
-from abelnet.discovery.families import number
-from abelnet.discovery.search import LearnedLaw
+from abelnet.discovery.formula import number
+from abelnet.discovery.report import LearnedLaw
 from abelnet.engines.tables import Columns
 from abelnet.files import write_text
 from abelnet.multisets import Multisets

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from abelnet.discovery.estimator import LawRegressor
-from abelnet.discovery.search import LearnedLaw
+from abelnet.discovery.report import LearnedLaw
 from abelnet.errors import AbelnetError
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation

@@ -1,0 +1,133 @@
+"""The text of formulas: a sympy printer with real minus signs, dots for products, and numbers of six digits.
+
+Importing this module imports sympy.
+"""
+
+from __future__ import annotations
+
+__all__ = ["FormulaPrinter"]
+
+from fractions import Fraction
+from typing import Any
+
+from sympy import Add, Expr, Mul, Pow, log
+from sympy.printing.str import StrPrinter
+
+from abelnet.discovery.formula import number
+
+# Names that differ from sympy's.
+_NAMES = {"asinh": "arcsinh", "atanh": "arctanh", "Max": "max", "Min": "min"}
+_LARGEST_ROOT = 12
+
+
+class FormulaPrinter(StrPrinter):  # type: ignore[misc]
+    """Prints an expression of two elements x and y as people write it.
+
+    Example:
+        >>> from sympy.abc import x, y
+        >>> FormulaPrinter().doprint(x + y - x * y / 2)
+        'x + y − 0.5·x·y'
+        >>> FormulaPrinter().doprint((x + y) / (1 + x * y))
+        '(x + y) / (1 + x·y)'
+    """
+
+    def _print(self, expr: Any, **kwargs: Any) -> str:
+        if isinstance(expr, Expr) and expr.is_number:
+            return number(float(expr))
+        return str(super()._print(expr, **kwargs))
+
+    def _print_Add(self, expr: Expr, order: Any = None) -> str:
+        return self._sum(expr.args)
+
+    def _print_Mul(self, expr: Expr) -> str:
+        factor, rest = _split(expr)
+        if isinstance(rest, log):
+            divisor = number(1 / factor)
+            return f"{self._print(rest)} / {_in_parentheses(divisor) if factor < 0 else divisor}"
+        sign, product = self._product(factor, rest)
+        return sign + product
+
+    def _print_Pow(self, expr: Expr, rational: bool = False) -> str:
+        base, exponent = self._factor(expr.base), self._print(expr.exp)
+        if exponent == "1":
+            return base
+        if not isinstance(expr.base, Add):
+            plain = exponent.replace(".", "").isalnum()
+            return f"{base}^{exponent if plain else _in_parentheses(exponent)}"
+        if expr.exp.is_number:
+            root = Fraction(float(expr.exp)).limit_denominator(_LARGEST_ROOT)
+            exponent = str(root).replace("-", "−") if abs(root - float(expr.exp)) < 1e-12 else exponent
+        return f"{base}^({exponent})"
+
+    def _print_Function(self, expr: Expr) -> str:
+        name = expr.func.__name__
+        arguments = [self._print(argument) for argument in sorted(expr.args, key=_elements)]
+        if name in ("asinh", "atanh"):
+            arguments = [self._quotient(expr.args[0])]
+        return f"{_NAMES.get(name, name)}({', '.join(arguments)})"
+
+    _print_Max = _print_Min = _print_Function
+
+    def _print_Abs(self, expr: Expr) -> str:
+        return f"|{self._print(expr.args[0])}|"
+
+    def _sum(self, terms: tuple[Expr, ...], numbers_first: bool = False) -> str:
+        def place(term: Expr) -> tuple[Any, ...]:
+            return not (numbers_first and term.is_number), *_elements(term), -term.count_ops(), str(term)
+
+        text = ""
+        for term in sorted(terms, key=place):
+            sign, piece = self._signed(term)
+            text += f" {sign or '+'} {piece}" if text else sign + piece
+        return text
+
+    def _signed(self, term: Expr) -> tuple[str, str]:
+        """The sign of a term, empty where it is positive, and the rest."""
+        factor, rest = _split(term)
+        if isinstance(rest, log):
+            return "", self._print(term)
+        return self._product(factor, rest)
+
+    def _product(self, factor: float, rest: Expr) -> tuple[str, str]:
+        sign, size = "−" if factor < 0 else "", number(abs(factor))
+        if rest == 1:
+            return sign, size
+        parts = Mul.make_args(rest)
+        below = [part for part in parts if isinstance(part, Pow) and isinstance(part.base, Add) and part.exp == -1]
+        above = [part for part in parts if part not in below]
+        above.sort(key=lambda part: (*_elements(part), part.count_ops(), str(part)))
+        many = len(above) + len(below) > 1 or size != "1"
+        pieces = [self._factor(part) if many else self._print(part) for part in above]
+        if size != "1" or not pieces:
+            pieces.insert(0, size)
+        text = "·".join(pieces)
+        for part in below:
+            text += f" / ({self._sum(part.base.args, numbers_first=True)})"
+        return sign, text
+
+    def _factor(self, part: Expr) -> str:
+        text = self._print(part)
+        return _in_parentheses(text) if isinstance(part, Add) or (part.is_number and float(part) < 0) else text
+
+    def _quotient(self, expr: Expr) -> str:
+        """An element by its unit, ``x / 2``: how curves with a scale are written."""
+        factor, rest = _split(expr)
+        unit = number(1 / factor)
+        return self._print(rest) if unit == "1" else f"{self._factor(rest)} / {unit}"
+
+
+def _split(term: Expr) -> tuple[float, Expr]:
+    """The number that a term is multiplied by, and the rest."""
+    numbers = [part for part in Mul.make_args(term) if part.is_number]
+    rest = [part for part in Mul.make_args(term) if not part.is_number]
+    return float(Mul(*numbers)), Mul(*rest)
+
+
+def _elements(term: Expr) -> tuple[int, list[str]]:
+    """What a term is sorted by: terms of the first element, of the second, of both, then numbers."""
+    names = sorted(str(symbol) for symbol in term.free_symbols)
+    return (0 if len(names) == 1 else 1 if names else 2), names
+
+
+def _in_parentheses(text: str) -> str:
+    return f"({text})"
