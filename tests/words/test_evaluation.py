@@ -95,7 +95,7 @@ def test_tables(result: Evaluation, tmp_path: Path) -> None:
 def test_bad_models(small: WordVectors, result: Evaluation) -> None:
     with pytest.raises(AbelnetError, match="models: expected at least one"):
         evaluate(small, result.questions, {})
-    with pytest.raises(AbelnetError, match=r"half: expected shape \(\d+, 100\) from it, got \(\d+, 50\)"):
+    with pytest.raises(AbelnetError, match=r"half: expected outputs of shape \(\d+, 100\), got \(\d+, 50\)"):
         evaluate(small, result.questions, {"half": lambda a, b, c: a[:, :50]})
 
 
@@ -137,7 +137,7 @@ def test_command_convert(tmp_path: Path) -> None:
         cli.app, ["words", "convert", str(tmp_path / "v.txt"), str(tmp_path / "v.bin.gz"), "--lower", "--normalise"]
     )
     assert done.exit_code == 0, done.output
-    assert "1 words left out that differ from others by case" in done.output
+    assert "1 words dropped that differ from others only by case" in done.output
     again = WordVectors.load(tmp_path / "v.bin.gz")
     assert again.index_to_key == ["up"]
     assert again["up"].tolist() == [0, 1]
@@ -150,4 +150,4 @@ def test_what_a_caller_gets_wrong_is_one_line(
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     assert stopped.value.code == 2
-    assert "expected one of the vocabulary, got 'xyzzy'" in capsys.readouterr().err
+    assert "expected a vocabulary word, got 'xyzzy'" in capsys.readouterr().err
