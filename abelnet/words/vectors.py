@@ -187,7 +187,7 @@ class WordVectors:
         topn: int = 10,
         restrict_vocab: int | None = None,
     ) -> list[tuple[str, float]]:
-        r"""Finds the words nearest by cosine to :math:`\sum_p v_p / \|v_p\| - \sum_n v_n / \|v_n\|`, except those given.
+        r"""Finds the words nearest in cosine to :math:`\sum_p v_p / \|v_p\| - \sum_n v_n / \|v_n\|`, inputs excluded.
 
         Arguments:
             positive: A word, a vector (used as is), or a list of these, each optionally paired with a weight.
