@@ -89,7 +89,7 @@ def number(value: float) -> str:
     fraction = Fraction(value).limit_denominator(3)
     if fraction.denominator == 3 and abs(value - fraction) < 1e-12:
         return str(fraction).replace("-", "−")
-    return f"{value:.6g}".replace("e+0", "e").replace("e-0", "e-").replace("-", "−")
+    return f"{value:.6g}".replace("e+0", "e").replace("e+", "e").replace("e-0", "e-").replace("-", "−")
 
 
 class _Reading(NamedTuple):
