@@ -21,10 +21,11 @@ help: ## Show the targets.
 reproduce: .venv/core ## Learn operations from synthetic multisets; print their laws and their errors.
 	$(BIN)/abelnet reproduce
 
-lint: .venv/dev ## Check style and types.
+lint: .venv/dev ## Check style, types and the direction of imports.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 test: lint ## Check style and types, then run all tests and docstring examples.
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal

@@ -1,6 +1,6 @@
 """``python -m abelnet`` is the command line."""
 
-from abelnet.cli.app import main
+from abelnet.cli import main
 
 if __name__ == "__main__":
     main()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 __all__ = ["Accumulator"]
 
+from dataclasses import dataclass
+from typing import Any
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from abelnet.bijections import Bijection
-from abelnet.checks import check_dtype, check_finite, check_values
+from abelnet.checks import check_count, check_dtype, check_finite, check_integers, check_range, check_values
 from abelnet.errors import AbelnetError
 from abelnet.laws import Law
 
@@ -19,8 +22,8 @@ class Accumulator:
     It keeps one running state of the law in float64, whatever the length of the stream: adding is
     :math:`S \leftarrow S + \varphi(x)` for a group, and removing takes the same away again. States of two streams
     merge, so a stream can be split over processes. No gradients are kept, lest the memory of a stream grow with its
-    length; ``reduce`` has them. The state belongs to the parameters it was made with: after training goes on, start a
-    new one.
+    length; ``reduce`` has them. The state belongs to the parameters it was started with: once they change, as they do
+    in training, every method raises, and a new accumulator has to be started.
 
     Arguments:
         bijection: The bijection :math:`\varphi` of the operation.
@@ -42,6 +45,7 @@ class Accumulator:
         like = next(bijection.parameters(), torch.empty(0))
         self._state = law.empty(bijection.dim).to(like.device).expand(*shape, -1).clone()
         self._dtype = like.dtype
+        self._started_with = _record(bijection, law)
         self.count = 0
 
     def add(self, x: Tensor) -> None:
@@ -67,50 +71,67 @@ class Accumulator:
             >>> groups.value().tolist()
             [[4.0], [0.0], [2.0]]
         """
-        if len(self._shape) != 1 or index.dtype != torch.long or index.shape != values.shape[:1]:
-            raise AbelnetError("index: expected one place for each element, and accumulators of shape (G,)")
-        if len(index) > 0 and not 0 <= int(index.min()) <= int(index.max()) < self._shape[0]:
-            raise AbelnetError(f"index: expected places from 0 to {self._shape[0] - 1}")
+        self._check_row("add_at")
+        index = check_integers("index", index)
+        check_values("values", values, self._bijection.dim)
+        if values.ndim != 2 or index.shape != values.shape[:1]:
+            got = f"{tuple(index.shape)} and {tuple(values.shape)}"
+            raise AbelnetError(f"index, values: expected shapes (N) and (N, {self._bijection.dim}), got {got}")
+        check_range("index", index, self._shape[0])
         self._state = self._law.scatter(self._state, index, self._encode(values))
         self.count += len(index)
 
     def grow(self, count: int) -> None:
-        """Makes of :math:`G` accumulators side by side ``count``, the new ones empty."""
-        more = self._law.empty(self._bijection.dim).expand(count - self._shape[0], -1)
+        """Appends empty accumulators to :math:`G` side by side, up to ``count`` in all."""
+        self._check_row("grow")
+        count = check_count("count", count, self._shape[0])
+        more = self._law.empty(self._bijection.dim).to(self._state.device).expand(count - self._shape[0], -1)
         self._state, self._shape = torch.cat((self._state, more)), torch.Size([count])
 
     def remove(self, x: Tensor) -> None:
         """Takes away one element that was added before; groups only."""
+        self._check_parameters()  # training may have made a group something else
         if not self._law.is_group:
             raise AbelnetError(f"remove: expected the law of a group, got {self._law.name}, which cannot undo")
         self._state = self._state - self._lift(x, ())
         self.count -= 1
 
     def merge(self, other: Accumulator) -> None:
-        """Adds all that another accumulator of the same operation has taken up."""
-        if (
-            not isinstance(other, Accumulator)
-            or other._state.shape != self._state.shape
-            or other._law.name != self._law.name
-        ):
-            raise AbelnetError(f"other: expected an accumulator like {self}, got {other}")
-        self._state = self._law.merge(self._state, other._state)
+        """Adds all that another accumulator of the same operation has taken up.
+
+        The same operation is the same law and bijection, or copies of them that are equal bit for bit, such as two
+        processes have after loading one file.
+        """
+        if not isinstance(other, Accumulator):
+            raise AbelnetError(f"other: expected an Accumulator, got {type(other).__name__}")
+        if other._shape != self._shape:
+            raise AbelnetError(f"other: expected shape {tuple(self._shape)}, got {tuple(other._shape)}")
+        for accumulator in (self, other):
+            accumulator._check_parameters()
+        for name, mine, theirs in (("law", self._law, other._law), ("bijection", self._bijection, other._bijection)):
+            difference = _difference(mine, theirs)
+            if difference is not None:
+                raise AbelnetError(f"other: expected states of the same {name}, got another: {difference}")
+        self._state = self._law.merge(self._state, other._state.to(self._state.device))
         self.count += other.count
 
     @torch.no_grad()
     def value(self) -> Tensor:
         r"""The fold :math:`x_1 \circ \dots \circ x_n` so far, with shape :math:`(*, d)`; the identity of none."""
+        self._check_parameters()
         if self.count == 0 and self._law.identity(self._bijection.dim) is None:
             raise AbelnetError(f"value: expected at least one element, since {self._law.name} has no identity")
         like = next(self._bijection.parameters(), torch.empty(0, dtype=self._dtype))
-        return self._bijection.inverse(self._law.lower(self._state.to(like.device), like.dtype))
+        return self._bijection.inverse(self._law.lower(self._state, like.dtype))
 
     def state_dict(self) -> dict[str, Tensor]:
         """All that is kept, as tensors, to be saved."""
+        self._check_parameters()
         return {"state": self._state.detach().clone(), "count": torch.tensor(self.count)}
 
     def load_state_dict(self, state_dict: dict[str, Tensor]) -> None:
         """Takes up what was saved."""
+        self._check_parameters()
         if set(state_dict) != {"state", "count"}:
             raise AbelnetError(f"state_dict: expected the keys state and count, got {sorted(state_dict)}")
         state = state_dict["state"]
@@ -121,6 +142,33 @@ class Accumulator:
 
     def __repr__(self) -> str:
         return f"Accumulator({self._law.name}, shape={tuple(self._state.shape[:-1])}, count={self.count})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._check_parameters()
+        return {name: value for name, value in vars(self).items() if name != "_started_with"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._started_with = _record(self._bijection, self._law)
+
+    def _check_row(self, name: str) -> None:
+        if len(self._shape) != 1:
+            raise AbelnetError(f"{name}: expected accumulators of shape (G,), got {tuple(self._shape)}")
+
+    def _check_parameters(self) -> None:
+        """Raises if the parameters have changed since the start; the state follows them to another device."""
+        tensors = _tensors(self._bijection, self._law)
+        if all(record.is_of(tensors.get(name)) for name, record in self._started_with.items()):
+            return
+        for name, record in self._started_with.items():
+            if not record.holds(tensors.get(name)):
+                raise AbelnetError(
+                    f"accumulator: expected the parameters that it was started with, got another {name}; start a new "
+                    "one with operation.accumulator() after training"
+                )
+        self._started_with = _record(self._bijection, self._law)
+        like = next(iter(tensors.values()))
+        self._state = self._state.to(like.device)
 
     @torch.no_grad()
     def _lift(self, x: Tensor, elements: tuple[int, ...]) -> Tensor:
@@ -133,8 +181,86 @@ class Accumulator:
 
     @torch.no_grad()
     def _encode(self, x: Tensor) -> Tensor:
+        self._check_parameters()
         check_values("x", x, self._bijection.dim)
         check_dtype("x", x, self._bijection)
         check_finite("x", x)
         self._dtype = x.dtype
         return self._law.lift(self._bijection(x)).double()
+
+
+@dataclass(frozen=True)
+class _Record:
+    """A tensor as it was: an alias of it, which keeps its memory from being given to another, and its version."""
+
+    alias: Tensor
+    version: int
+
+    def is_of(self, tensor: Tensor | None) -> bool:
+        """Whether this is the same memory, never written to since."""
+        return (
+            tensor is not None
+            and tensor.data_ptr() == self.alias.data_ptr()
+            and tensor.dtype == self.alias.dtype
+            and tensor.shape == self.alias.shape
+            and _version(tensor) == self.version
+        )
+
+    def holds(self, tensor: Tensor | None) -> bool:
+        """Whether the tensor has the same bits, though it may have moved."""
+        return tensor is not None and _version(self.alias) == self.version and _same_bits(self.alias, tensor)
+
+
+def _record(bijection: Bijection, law: Law) -> dict[str, _Record]:
+    return {name: _Record(x.detach(), _version(x)) for name, x in _tensors(bijection, law).items()}
+
+
+def _tensors(*modules: nn.Module) -> dict[str, Tensor]:
+    return {
+        f"{type(module).__name__}.{name}": tensor
+        for module in modules
+        for name, tensor in (*module.named_parameters(), *module.named_buffers())
+    }
+
+
+def _version(tensor: Tensor) -> int:
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def _difference(mine: nn.Module, theirs: nn.Module) -> str | None:
+    """What makes two modules different functions, in words; None where nothing does."""
+    if mine is theirs:
+        return None
+    parts, others = dict(mine.named_modules()), dict(theirs.named_modules())
+    for name, part in parts.items():
+        other = others.get(name)
+        if type(part) is not type(other) or len(parts) != len(others):
+            return f"{_where(name)}{type(other or theirs).__name__} in place of {type(part).__name__}"
+        mine_set, theirs_set = _settings(part), _settings(other)
+        if mine_set != theirs_set:
+            return f"{_where(name)}{theirs_set} in place of {mine_set}"
+    tensors, other_tensors = _tensors(mine), _tensors(theirs)
+    for name in sorted(tensors.keys() | other_tensors.keys()):
+        if name not in tensors or name not in other_tensors or not _same_bits(tensors[name], other_tensors[name]):
+            return f"{name} differs"
+    return None
+
+
+def _where(name: str) -> str:
+    return f"{name}: " if name else ""
+
+
+def _settings(module: nn.Module | None) -> dict[str, Any]:
+    """The plain attributes of a module, such as the bound of a spline."""
+    return {
+        name: value.tolist() if isinstance(value, Tensor) else value
+        for name, value in vars(module).items()
+        if not name.startswith("_") and name != "training"
+    }
+
+
+def _same_bits(x: Tensor, y: Tensor) -> bool:
+    if x.shape != y.shape or x.dtype != y.dtype:
+        return False
+    rows = [tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8) for tensor in (x, y)]
+    return torch.equal(*rows)

@@ -7,11 +7,14 @@ __all__ = [
     "check_dtype",
     "check_finite",
     "check_integers",
+    "check_number",
     "check_range",
     "check_values",
     "peek",
 ]
 
+import math
+import numbers
 import operator
 from typing import Any
 
@@ -30,6 +33,33 @@ def check_count(name: str, n: Any, least: int = 1) -> int:
     if count < least:
         raise AbelnetError(f"{name}: expected at least {least}, got {count}")
     return count
+
+
+def check_number(
+    name: str,
+    x: Any,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+) -> None:
+    """Raises unless ``x`` is a finite real number within the limits that are given.
+
+    Example:
+        >>> check_number("lr", 0.0, above=0)
+        Traceback (most recent call last):
+            ...
+        abelnet.errors.AbelnetError: lr: expected a number above 0, got 0.0
+    """
+    limits = {"above": (above, operator.gt), "at least": (least, operator.ge)}
+    limits |= {"below": (below, operator.lt), "at most": (most, operator.le)}
+    given = {word: (limit, holds) for word, (limit, holds) in limits.items() if limit is not None}
+    if not (
+        isinstance(x, numbers.Real) and math.isfinite(x) and all(holds(x, limit) for limit, holds in given.values())
+    ):
+        words = " and ".join(f"{word} {limit}" for word, (limit, _) in given.items())
+        raise AbelnetError(f"{name}: expected a number {words}, got {x!r}")
 
 
 def check_dtype(name: str, x: Tensor, module: nn.Module) -> None:

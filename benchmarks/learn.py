@@ -23,8 +23,9 @@ from abelnet.experiments.synthetic.comparison import rmse_of_stack, squared_erro
 from abelnet.experiments.synthetic.data import OPERATIONS, make_dataset
 from abelnet.multisets import Multisets
 from abelnet.nn.baselines import DeepSets
+from abelnet.nn.stacks import DeepSetsStack
 from abelnet.training.loop import Settings, train
-from abelnet.training.stacks import DeepSetsStack, OperationStack
+from abelnet.training.stacks import OperationStack
 
 
 def ours(name: str, seeds: int, noise: float) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from abelnet import LawRegressor
-from abelnet.engines import tables
+from abelnet.engines.learning import learn_table
+from abelnet.engines.tables import Columns
 
 generator = np.random.default_rng(0)
 folder = Path(tempfile.mkdtemp())
@@ -25,10 +25,7 @@ with (folder / "returns.csv").open("w", newline="") as file:
         total = np.prod(1 + periods) - 1
         writer.writerows([account, float(period), float(total)] for period in periods)
 
-model = LawRegressor()
-columns = tables.Columns(("return",), "account", ("total",))
-for part in tables.examples_in(folder / "returns.csv", columns):
-    model.partial_fit(part)
+model = learn_table(folder / "returns.csv", Columns(("return",), "account", ("total",)))
 print(model.laws_[0].summary())
 
 # Twenty years of months for one account, never seen at this length.

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import random
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +78,15 @@ FAMILY_CASES: dict[str, tuple[str, list[float], float, float]] = {
     "arcsinh": ("arcsinh", [0.5], -1e6, 1e6),
 }
 
+# Every curve in float64, three dimensions, and the range in which elements lie.
+CURVES: dict[str, tuple[Callable[[], Bijection], float, float]] = {
+    name: (lambda make=make: make(torch.float64), -9.0, 9.0)  # type: ignore[misc]
+    for name, make in ELEMENTWISE.items()
+} | {
+    name: (lambda case=case: abelnet.Generator(3, case[0], case[1], dtype=torch.float64), case[2], case[3])  # type: ignore[misc]
+    for name, case in FAMILY_CASES.items()
+}
+
 LAWS: dict[str, Callable[[], Law]] = {
     "sum": abelnet.Sum,
     "product": abelnet.Product,
@@ -112,17 +118,47 @@ def without_times(path: Path) -> dict[str, Any]:
     return content
 
 
-def killed_and_resumed(arguments: list[str], folder: Path, kills: int) -> dict[str, Any]:
-    """Results of a command that runs through, once it is sure that one that was killed so often comes to the same."""
+def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes], seconds: float = 120) -> None:
+    """Waits for a condition that a process brings about while it runs."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, f"the process ended with {process.returncode} before it could be killed"
+        assert time.monotonic() < deadline, f"waited {seconds} s in vain"
+        time.sleep(0.005)
+
+
+def kill_when(process: subprocess.Popen[bytes], condition: Callable[[], bool]) -> None:
+    """Kills a process, which has to be running still, as soon as a condition holds."""
+    try:
+        wait_until(condition, process)
+        assert process.poll() is None, f"the process ended with {process.returncode} before it was killed"
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode != 0
+
+
+def _written(folder: Path, pattern: str) -> set[tuple[Path, int]]:
+    """Files and when each was written; some may go while we look."""
+    return {(path, path.stat().st_mtime_ns) for path in folder.glob(pattern) if path.exists()}
+
+
+def killed_and_resumed(arguments: list[str], folder: Path, kills: Sequence[str]) -> dict[str, Any]:
+    """Results of a command that runs through, once it is sure that one that was killed comes to the same.
+
+    Arguments:
+        arguments: The command.
+        folder: A folder for the output of both.
+        kills: Patterns of files: each time, the command is killed as soon as it has written one.
+    """
     command = [sys.executable, "-m", "abelnet", *arguments, "--out"]
     whole, killed = folder / "whole", folder / "killed"
     subprocess.run([*command, str(whole)], check=True, capture_output=True)
-    generator = random.Random(1)
-    for _ in range(kills):
+    for pattern in kills:
+        before = _written(killed, pattern)
         process = subprocess.Popen([*command, str(killed)], stdout=subprocess.DEVNULL)
-        time.sleep(generator.uniform(3, 6))
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+        kill_when(process, lambda pattern=pattern, before=before: bool(_written(killed, pattern) - before))
+        assert not (killed / "results.json").exists()
     subprocess.run([*command, str(killed)], check=True, capture_output=True)
     results = without_times(whole / "results.json")
     assert json.dumps(results) == json.dumps(without_times(killed / "results.json"))

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import copy
+import pickle
 
 import pytest
 import torch
 from cases import BIJECTIONS, GROUPS, LAWS, relative_error
 
-from abelnet import AbelianGroup, AbelnetError, Affine, Maximum, Operation, Product
+from abelnet import (
+    AbelianGroup,
+    AbelianNet,
+    AbelnetError,
+    Affine,
+    Bijection,
+    Law,
+    Maximum,
+    Operation,
+    Polynomial,
+    Product,
+    RationalQuadraticSpline,
+    SinhArcsinh,
+    Sum,
+)
+from abelnet.training import Settings, train
 
 
 @pytest.mark.parametrize("bijection", sorted(BIJECTIONS))
@@ -80,6 +96,98 @@ def test_a_stream_keeps_no_graph() -> None:
     assert copy.deepcopy(accumulator).value().item() == 2.0
 
 
+def moved(bijection: Bijection) -> Bijection:
+    with torch.no_grad():
+        next(bijection.parameters()).add_(1e-6)
+    return bijection
+
+
+@pytest.mark.parametrize(
+    ("bijection", "law", "message"),
+    [
+        (moved(Affine(2)), Sum(), r"another: Affine\.log_scale differs"),
+        (SinhArcsinh(2), Sum(), "another: SinhArcsinh in place of Affine"),
+        (Affine(2), Maximum(), "another: Maximum in place of Sum"),
+        (Affine(3), Sum(), "another: .*3.* in place of .*2"),
+        (Affine(2, dtype=torch.float64), Sum(), r"another: Affine\.log_scale differs"),
+    ],
+)
+def test_states_of_another_operation_do_not_merge(bijection: Bijection, law: Law, message: str) -> None:
+    accumulator = AbelianGroup(Affine(2)).accumulator()
+    with pytest.raises(AbelnetError, match=f"other: expected states of the same .*, got {message}"):
+        accumulator.merge(Operation(bijection, law).accumulator())
+    assert accumulator.count == 0
+
+
+def test_laws_and_settings_are_compared_too() -> None:
+    one, other = (Operation(Affine(1), Polynomial(gamma)).accumulator() for gamma in (0.5, 0.6))
+    with pytest.raises(AbelnetError, match=r"of the same law, got another: Polynomial\.gamma differs"):
+        one.merge(other)
+    narrow, wide = (AbelianGroup(RationalQuadraticSpline(1, bound=bound)).accumulator() for bound in (3.0, 5.0))
+    with pytest.raises(AbelnetError, match=r"of the same bijection, got another: .*5\.0.* in place of"):
+        narrow.merge(wide)
+
+
+@pytest.mark.parametrize("bijection", sorted(BIJECTIONS))
+def test_states_of_equal_copies_merge(bijection: str) -> None:
+    operation = AbelianGroup(BIJECTIONS[bijection](torch.float64))
+    x = torch.randn(6, 3, dtype=torch.float64)
+    one, other = operation.accumulator(), copy.deepcopy(operation).accumulator()
+    one.add_many(x[:4])
+    other.add_many(x[4:])
+    one.merge(pickle.loads(pickle.dumps(other)))
+    assert relative_error(one.value(), operation.reduce(x).detach()) <= 1e-10
+
+
+def test_a_state_belongs_to_the_parameters_it_was_started_with() -> None:
+    x = torch.randn(8, 1)
+    for change in ("in place", "training", "replaced", "law"):
+        operation = AbelianNet(Affine(1))
+        accumulator = operation.accumulator()
+        accumulator.add(x[0])
+        if change == "in place":
+            moved(operation.bijection)
+        elif change == "training":
+            loss = lambda model, batch: (model.reduce(batch[0]) - batch[1]).square().mean()
+            train(operation, (x.reshape(4, 2, 1), torch.ones(4, 1)), loss, settings=Settings(epochs=1))
+        elif change == "replaced":
+            operation.bijection.shift = torch.nn.Parameter(torch.ones(1))
+        else:
+            operation.law.load_state_dict(Polynomial(shift=0.5).state_dict())
+        for use in (
+            lambda a=accumulator: a.add(x[0]),
+            lambda a=accumulator: a.add_many(x),
+            lambda a=accumulator: a.remove(x[0]),
+            lambda a=accumulator, o=operation: a.merge(o.accumulator()),
+            lambda a=accumulator, o=operation: o.accumulator().merge(a),
+            accumulator.value,
+            accumulator.state_dict,
+        ):
+            with pytest.raises(AbelnetError, match=r"expected the parameters that it was started with, got another"):
+                use()
+        assert accumulator.count == 1
+    moved(operation.bijection)
+    operation.accumulator().add(x[0])  # a new one is sound
+
+
+def test_parameters_may_move_without_changing() -> None:
+    operation = AbelianGroup(Affine(1))
+    accumulator = operation.accumulator()
+    accumulator.add(torch.ones(1))
+    for parameter in operation.parameters():
+        parameter.data = parameter.data.clone()
+    accumulator.add(torch.ones(1))
+    assert accumulator.value().item() == 2.0
+
+
+def test_growing_stays_on_the_device() -> None:
+    # No other device computes everywhere, but meta tensors refuse to be joined with others just as a GPU's do.
+    row = AbelianGroup(Affine(2, device=torch.device("meta"))).accumulator((1,))
+    row.grow(3)
+    assert row.state_dict()["state"].shape == (3, 2)
+    assert row.state_dict()["state"].is_meta
+
+
 def test_bad_input() -> None:
     accumulator = AbelianGroup(Affine(2)).accumulator()
     with pytest.raises(AbelnetError, match=r"expected shape \(\*, 2\), got \(3,\)"):
@@ -92,9 +200,25 @@ def test_bad_input() -> None:
         accumulator.add(torch.randn(5, 2))
     with pytest.raises(AbelnetError, match=r"x: expected torch\.float32 as the parameters are"):
         accumulator.add(torch.randn(2, dtype=torch.float64))
-    for other in (AbelianGroup(Affine(3)), Operation(Affine(2), Maximum())):
-        with pytest.raises(AbelnetError, match="other: expected an accumulator like"):
-            accumulator.merge(other.accumulator())
+    with pytest.raises(AbelnetError, match="other: expected an Accumulator, got int"):
+        accumulator.merge(3)  # type: ignore[arg-type]
+    with pytest.raises(AbelnetError, match=r"other: expected shape \(\), got \(4,\)"):
+        accumulator.merge(AbelianGroup(Affine(2)).accumulator((4,)))
+    with pytest.raises(AbelnetError, match=r"add_at: expected accumulators of shape \(G,\), got \(\)"):
+        accumulator.add_at(torch.tensor([0]), torch.randn(1, 2))
+    row = AbelianGroup(Affine(2)).accumulator((3,))
+    with pytest.raises(
+        AbelnetError, match=r"index, values: expected shapes \(N\) and \(N, 2\), got \(2,\) and \(1, 2\)"
+    ):
+        row.add_at(torch.tensor([0, 1]), torch.randn(1, 2))
+    with pytest.raises(AbelnetError, match="index: expected entries from 0 to 2, got -1 to 3"):
+        row.add_at(torch.tensor([3, -1]), torch.randn(2, 2))
+    with pytest.raises(AbelnetError, match=r"index: expected a tensor of integers, got torch\.float32"):
+        row.add_at(torch.zeros(1), torch.randn(1, 2))
+    with pytest.raises(AbelnetError, match="count: expected at least 3, got 2"):
+        row.grow(2)
+    with pytest.raises(AbelnetError, match=r"grow: expected accumulators of shape \(G,\), got \(\)"):
+        accumulator.grow(2)
     with pytest.raises(AbelnetError, match="state_dict: expected the keys state and count"):
         accumulator.load_state_dict({})
     with pytest.raises(AbelnetError, match="state: expected shape"):

@@ -7,7 +7,7 @@ __all__ = ["Bijection", "Chain", "Elementwise"]
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import torch
@@ -120,6 +120,19 @@ class Elementwise(Bijection):
 
     def log_abs_det(self, x: Tensor) -> Tensor:
         return self.log_slope(x).sum(-1)
+
+    @classmethod
+    def stacked(cls, bijections: Sequence[Self]) -> Self:
+        """One bijection with the dimensions of several, one after another; trained, it trains each as if alone."""
+        raise AbelnetError(f"bijections: expected a class that can be stacked, such as Monotonic, got {cls.__name__}")
+
+    def unstack(self, bijections: Sequence[Self]) -> None:
+        """Copies the dimensions of a stacked bijection back into those that it was made of."""
+        raise AbelnetError(f"unstack: expected a class that can be stacked, got {type(self).__name__}")
+
+    def select(self, mask: Tensor) -> None:
+        """Keeps only the dimensions of a boolean mask :math:`(d)` of a stacked bijection."""
+        raise AbelnetError(f"select: expected a class that can be stacked, got {type(self).__name__}")
 
     def turning_points(self, dimension: int = 0) -> Tensor:
         """Places, in float64, between which the slope in one dimension only rises or only falls."""

@@ -11,7 +11,7 @@ __all__ = ["FAMILIES", "Family", "Generator"]
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -37,21 +37,29 @@ class Family(Configurable, ABC):
         parameters: Names of the parameters :math:`\theta`.
         formula: What it is, in terms of the parameters.
         turns: Places between which the slope only rises or only falls, whatever the parameters.
-        requirement: What parameters must be besides finite, in words.
+        parameters_are: Whether parameters may be any finite numbers, or must be nonzero or positive.
     """
 
     name: ClassVar[str]
     formula: ClassVar[str]
     parameters: ClassVar[tuple[str, ...]] = ()
     turns: ClassVar[tuple[float, ...]] = ()
-    requirement: ClassVar[str] = ""
+    parameters_are: ClassVar[Literal["finite", "nonzero", "positive"]] = "finite"
 
     def config(self) -> dict[str, Any]:
         return {}
 
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
     def is_valid(self, *theta: Number) -> bool | Tensor:
         """Whether the parameters make a bijection, of each dimension where they are tensors."""
-        return True
+        if self.parameters_are == "finite" or not theta:
+            return True
+        return theta[0] != 0 if self.parameters_are == "nonzero" else theta[0] > 0
 
     @abstractmethod
     def forward(self, x: Tensor, *theta: Number) -> Tensor:
@@ -118,10 +126,7 @@ class _Power(Family):
     formula = "sign(x) |x|^p"
     parameters = ("p",)
     turns = (0.0,)
-    requirement = " other than 0"
-
-    def is_valid(self, *theta: Number) -> bool | Tensor:
-        return theta[0] != 0
+    parameters_are = "nonzero"
 
     def forward(self, x: Tensor, *theta: Number) -> Tensor:
         return x.sign() * x.abs() ** theta[0]
@@ -157,10 +162,7 @@ class _Exponential(Family):
     name = "exponential"
     formula = "exp(k x)"
     parameters = ("k",)
-    requirement = " other than 0"
-
-    def is_valid(self, *theta: Number) -> bool | Tensor:
-        return theta[0] != 0
+    parameters_are = "nonzero"
 
     def forward(self, x: Tensor, *theta: Number) -> Tensor:
         return torch.exp(theta[0] * x)
@@ -265,10 +267,7 @@ class _Arctanh(Family):
     formula = "arctanh(x / c)"
     parameters = ("c",)
     turns = (0.0,)
-    requirement = " above 0"
-
-    def is_valid(self, *theta: Number) -> bool | Tensor:
-        return theta[0] > 0
+    parameters_are = "positive"
 
     def forward(self, x: Tensor, *theta: Number) -> Tensor:
         return torch.arctanh(x / theta[0])
@@ -306,10 +305,7 @@ class _Arcsinh(Family):
     formula = "arcsinh(x / c)"
     parameters = ("c",)
     turns = (0.0,)
-    requirement = " above 0"
-
-    def is_valid(self, *theta: Number) -> bool | Tensor:
-        return theta[0] > 0
+    parameters_are = "positive"
 
     def forward(self, x: Tensor, *theta: Number) -> Tensor:
         return torch.arcsinh(x / theta[0])
@@ -399,8 +395,9 @@ class Generator(Elementwise):
         valid = torch.as_tensor(self.family.is_valid(*(value.detach() for value in self.values)))
         for name, value in zip(names, self.values, strict=True):
             if not peek((value.isfinite() & valid).all(), True):
-                expected = f"a finite number{self.family.requirement}"
-                raise AbelnetError(f"{name}: expected {expected}, got {value.tolist()}")
+                expected = {"finite": "", "nonzero": " other than 0", "positive": " above 0"}
+                kind = f"a finite number{expected[self.family.parameters_are]}"
+                raise AbelnetError(f"{name}: expected {kind}, got {value.tolist()}")
 
     @property
     def kind(self) -> str:
@@ -442,7 +439,7 @@ class Generator(Elementwise):
         return self.family.inverse_expression(y, *self._theta(dimension))
 
     def config(self) -> dict[str, Any]:
-        kind = self.kind if FAMILIES.get(self.kind) is self.family else self.family
+        kind = self.kind if FAMILIES.get(self.kind) == self.family else self.family
         return {"dim": self.dim, "kind": kind, "parameters": [value.tolist() for value in self.values]}
 
     def extra_repr(self) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 __all__ = ["Monotonic"]
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -101,6 +101,61 @@ class Monotonic(Elementwise):
         """The sign term :math:`s`, with shape :math:`(d)`; never 0."""
         return self.raw_sign + torch.copysign(torch.full_like(self.raw_sign, 1e-3), self.raw_sign.detach())
 
+    def lines(self, x: Tensor, *, inverse: bool = False) -> Tensor:
+        """Which line decides each value of :math:`f(x)`, or of :math:`f^{-1}(x)`.
+
+        Returns:
+            Places among all lines :math:`(d, K, J)`, flattened, with the shape of ``x``.
+
+        Example:
+            >>> bijection = Monotonic(1, groups=2, units=3, seed=0)
+            >>> bijection.lines(torch.randn(5, 1)).max() < 6
+            tensor(True)
+        """
+        check_values("x", x, self.dim)
+        return self._search(x.detach(), self._slope().detach(), self.bias.detach(), inverse)
+
+    @classmethod
+    @torch.no_grad()
+    def stacked(cls, bijections: Sequence[Self]) -> Self:
+        r"""One network with the dimensions of several, one after another.
+
+        Smaller networks are padded with lines at :math:`-\infty`, which no maximum takes, and groups at
+        :math:`+\infty`, which no minimum takes; neither ever has a gradient.
+
+        Example:
+            >>> small, large = Monotonic(1, 2, 3, seed=0), Monotonic(1, 5, 4, seed=1)
+            >>> x = torch.randn(7, 2)
+            >>> torch.equal(Monotonic.stacked([small, large])(x)[:, 1:], large(x[:, 1:]))
+            True
+        """
+        groups, units = (max(one.bias.shape[i] for one in bijections) for i in (1, 2))
+        like = bijections[0].bias
+        dim = sum(one.dim for one in bijections)
+        network = cls(dim, groups, units, seed=0, device=like.device, dtype=like.dtype)
+        network.log_weight.zero_()
+        network.bias.fill_(-math.inf)
+        for rows, one in cls._rows(bijections):
+            _, k, j = one.bias.shape
+            network.raw_sign[rows] = one.raw_sign
+            network.log_weight[rows, :k, :j] = one.log_weight
+            network.bias[rows, :k, :j] = one.bias
+            network.bias[rows, k:] = math.inf
+        return network
+
+    @torch.no_grad()
+    def unstack(self, bijections: Sequence[Self]) -> None:
+        for rows, one in self._rows(bijections):
+            _, k, j = one.bias.shape
+            one.raw_sign.copy_(self.raw_sign[rows])
+            one.log_weight.copy_(self.log_weight[rows, :k, :j])
+            one.bias.copy_(self.bias[rows, :k, :j])
+
+    def select(self, mask: Tensor) -> None:
+        for parameter in self.parameters():
+            parameter.data = parameter.data[mask]
+        self.dim = len(self.bias)
+
     @property
     def has_straight_tails(self) -> bool:
         return True
@@ -132,9 +187,20 @@ class Monotonic(Elementwise):
     def extra_repr(self) -> str:
         return f"dim={self.dim}, groups={self.bias.shape[1]}, units={self.bias.shape[2]}"
 
+    def _slope(self) -> Tensor:
+        return self.sign()[:, None, None] * self.log_weight.exp()
+
+    @staticmethod
+    def _rows(bijections: Sequence[Monotonic]) -> Iterator[tuple[slice, Monotonic]]:
+        """Each network with the dimensions that are its own in a stack."""
+        start = 0
+        for one in bijections:
+            yield slice(start, start + one.dim), one
+            start += one.dim
+
     def _active(self, x: Tensor, inverse: bool = False) -> tuple[Tensor, Tensor]:
         """Slope and bias of the line that decides each value, with the shape of ``x``."""
-        slope = self.sign()[:, None, None] * self.log_weight.exp()
+        slope = self._slope()
         # The search needs no gradient: only the line that was found has one.
         found = self._search(x.detach(), slope.detach(), self.bias.detach(), inverse).reshape(-1)
         return (

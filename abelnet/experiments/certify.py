@@ -13,19 +13,11 @@ the absorbing one and results within the stated range; multisets beyond are not 
 
 from __future__ import annotations
 
-__all__ = [
-    "TRUTHS",
-    "Certificate",
-    "CertificateRow",
-    "certify",
-    "certify_model",
-    "train_synthetic",
-    "write_certificates",
-]
+__all__ = ["TRUTHS", "Certificate", "CertificateRow", "certify", "certify_model", "train_synthetic"]
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,7 +31,6 @@ from abelnet.discovery.estimator import LawRegressor
 from abelnet.errors import AbelnetError
 from abelnet.experiments.synthetic.comparison import MODELS, squared_error, stack_data
 from abelnet.experiments.synthetic.data import OPERATIONS, make_dataset
-from abelnet.files import replacing, write_text
 from abelnet.laws import Polynomial, Product, Sum
 from abelnet.operation import Operation
 from abelnet.training.loop import Settings, train
@@ -60,7 +51,6 @@ TRUTHS: dict[str, Operation] = {
     "shifted_product": Operation(_line(), Polynomial(0.5)),
 }
 SIZES = (2, 3, 4, 6, 10, 20, 50, 100, 200, 500, 1000)
-HEADING = ("size", "measured", "ours", "Theorem 3")
 _CHECKED = 4  # the largest size of the training data
 _CHUNK = 1 << 19
 
@@ -74,11 +64,6 @@ class CertificateRow:
     ours: float
     paper: float | None
 
-    def cells(self) -> list[str]:
-        """Its cells in a table with :data:`HEADING`."""
-        values = (self.measured, self.ours, self.paper)
-        return [str(self.size), *("–" if value is None else f"{value:.3g}" for value in values)]
-
 
 @dataclass(frozen=True)
 class Certificate:
@@ -87,12 +72,6 @@ class Certificate:
     title: str
     rows: list[CertificateRow]
     notes: list[str]
-
-    def markdown(self) -> str:
-        """The table and the notes."""
-        lines = [f"## {self.title}", "", f"| {' | '.join(HEADING)} |", "|--:" * len(HEADING) + "|"]
-        lines += [f"| {' | '.join(row.cells())} |" for row in self.rows]
-        return "\n".join([*lines, "", *(f"- {note}" for note in self.notes)]) + "\n"
 
 
 def train_synthetic(
@@ -126,7 +105,7 @@ def train_synthetic(
         seed=[seed],
         on_epoch=None if on_epoch is None else lambda *_: on_epoch(),
     )
-    stack.unstack([model])  # type: ignore[list-item]
+    stack.unstack([model])
     assert isinstance(model, Operation)
     return model.double().requires_grad_(False)
 
@@ -348,31 +327,3 @@ def _assumed_row(operation: Operation, epsilon: float, size: int, elements: tupl
     low, high = reach(operation, size, elements)
     bounds = [bound(operation, epsilon, _CHECKED, size, (low, high)).value for bound in (merge_bound, size_bound)]
     return CertificateRow(size, None, *bounds)
-
-
-def write_certificates(certificates: Sequence[Certificate], folder: str | Path) -> list[Path]:
-    """Writes ``certificate.md`` and, where matplotlib is installed, ``certificate.png``."""
-    folder = Path(folder)
-    paths = [folder / "certificate.md"]
-    write_text(paths[0], "\n".join(["# How wrong it may be", "", *(one.markdown() for one in certificates)]))
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return paths
-    figure = Figure(figsize=(6 * len(certificates), 4), layout="constrained")
-    for axes, one in zip(figure.subplots(1, len(certificates), squeeze=False)[0], certificates, strict=True):
-        sizes = [row.size for row in one.rows]
-        curves: Sequence[tuple[str, str, list[float | None]]] = (
-            ("measured", "k.", [row.measured for row in one.rows]),
-            ("ours", "C0-", [row.ours for row in one.rows]),
-            ("Theorem 3", "C3--", [row.paper for row in one.rows]),
-        )
-        for label, style, values in curves:
-            if any(value is not None for value in values):
-                axes.plot(sizes, [math.nan if value is None else value for value in values], style, label=label)
-        axes.set(xscale="log", yscale="log", xlabel="multiset size", ylabel="largest error", title=one.title)
-        axes.legend()
-    paths.append(folder / "certificate.png")
-    with replacing(paths[1]) as temporary:
-        figure.savefig(temporary, format="png", dpi=120)
-    return paths

@@ -1,4 +1,4 @@
-"""How experiments run: units of work side by side, in processes of one thread each, and a folder for what they find."""
+"""Runs experiments: units of work in parallel processes of one thread each, and a folder for their results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import multiprocessing
 import os
 import platform
 import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from pathlib import Path
@@ -39,7 +38,7 @@ def derived_seed(seed: int, purpose: str, number: int = 0) -> int:
 
 
 def claim_folder(folder: Path, settings: dict[str, Any]) -> None:
-    """Makes sure that a folder is empty or keeps an experiment of the same settings."""
+    """Checks that a folder is empty or keeps an experiment of the same settings."""
     path = folder / "experiment.json"
     if path.exists() and (found := read_json(path)) != json.loads(json.dumps(settings)):
         raise AbelnetError(f"folder: expected {folder} to be empty or of the same settings, got {json.dumps(found)}")
@@ -75,7 +74,8 @@ def run_units(
     """Calls a function for each unit.
 
     Arguments:
-        function: Gets a unit and a function to tell its progress by; both must be picklable, as must the unit.
+        function: Called with a unit and a function to tell its progress by; it is sent to other processes, as the units
+            are, so it has to be defined at the top of a module, or a ``functools.partial`` of such a one.
         units: The units, all different, in the order in which they are begun.
         jobs: Number of processes.
         on_unit: Called with each unit that is done.
@@ -85,7 +85,7 @@ def run_units(
     context = multiprocessing.get_context("spawn")
     news = context.SimpleQueue()
     done = dict.fromkeys(units, 0.0)
-    with ProcessPoolExecutor(jobs, context, _start_worker, (os.getpid(), news)) as pool:
+    with ProcessPoolExecutor(jobs, context, _start_worker, (news,)) as pool:
         waiting = {pool.submit(_work, function, unit): unit for unit in units}
         left = set(waiting)
         while left:
@@ -110,14 +110,15 @@ def _work(function: Callable[[Unit, Tell], None], unit: Unit) -> None:
 _news: Any = None
 
 
-def _start_worker(parent: int, news: Any) -> None:
-    """Keeps the way to the parent, and ends the worker when the parent is gone, however it went."""
+def _start_worker(news: Any) -> None:
+    """Keeps the queue to the parent, and ends the worker when the parent is gone, however it went."""
     global _news
     _news = news
+    parent = multiprocessing.parent_process()
+    assert parent is not None
 
     def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.2)
+        parent.join()  # unlike the parent's id, this tells its end on every system
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

@@ -15,11 +15,11 @@ __all__ = [
     "UniversalityRow",
     "draw_elements",
     "random_group",
+    "read_universality",
     "universality",
     "write_universality",
 ]
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from abelnet.bijections import Bijection, glow
 from abelnet.checks import check_count, check_values
 from abelnet.errors import AbelnetError
-from abelnet.files import replacing, write_json, write_text
+from abelnet.files import read_json, write_json
 from abelnet.multisets import Multisets
 from abelnet.nn.baselines import DeepSets
 from abelnet.operation import AbelianGroup
@@ -38,6 +38,7 @@ from abelnet.training.loop import Settings, train
 
 SMALL_SIZES = (2, 3, 4)
 SIZES = (2, 3, 4, 10, 20, 30, 40, 50)
+TEST_SETS = 2000  # of each size
 # Couplings and hidden width of the networks, from small to large.
 NETWORKS = ((1, 8), (2, 16), (4, 32), (6, 64))
 # Lengths of elements, and of results: the theorem is about compact sets, and this is the one.
@@ -155,14 +156,16 @@ class UniversalityRow:
         seed: Of the operation and of the model.
         model: What it is called.
         parameters: Number of trainable parameters.
-        rmse: Root of the mean squared distance to the true result, by size.
+        sizes: Multiset sizes that it was tested on.
+        rmse: Root of the mean squared distance to the true result, for each size.
     """
 
     dim: int
     seed: int
     model: str
     parameters: int
-    rmse: dict[int, float]
+    sizes: list[int]
+    rmse: list[float]
 
 
 def universality(
@@ -192,7 +195,7 @@ def universality(
             truth = random_group(dim, seed)
             generator = torch.Generator().manual_seed(seed + 1)
             data = _draw(truth, sets, SMALL_SIZES, generator)
-            tests = {size: _draw(truth, 2000, (size,), generator) for size in SIZES}
+            tests = [_draw(truth, TEST_SETS, (size,), generator) for size in SIZES]
             models: list[tuple[str, nn.Module]] = [
                 (f"AGN {layers} × {hidden}", _Fold(AbelianGroup(glow(dim, layers, hidden, gain=0.1, seed=seed))))
                 for layers, hidden in networks
@@ -200,13 +203,31 @@ def universality(
             models.append(("DeepSets", DeepSets(dim, 4, 32, 64, seed=seed)))
             for name, model in models:
                 _train(model, data, epochs, seed)
-                row = UniversalityRow(
-                    dim, seed, name, sum(p.numel() for p in model.parameters()), _errors(model, tests)
-                )
+                parameters = sum(p.numel() for p in model.parameters())
+                row = UniversalityRow(dim, seed, name, parameters, list(SIZES), _errors(model, tests))
                 rows.append(row)
                 if on_row is not None:
                     on_row(row)
     return rows
+
+
+def write_universality(rows: Sequence[UniversalityRow], path: str | Path) -> None:
+    """Writes rows as JSON.
+
+    Example:
+        >>> import tempfile
+        >>> rows = [UniversalityRow(2, 0, "DeepSets", 100, [2, 50], [0.5, 2.0])]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_universality(rows, Path(folder, "rows.json"))
+        ...     read_universality(Path(folder, "rows.json")) == rows
+        True
+    """
+    write_json(Path(path), [asdict(row) for row in rows])
+
+
+def read_universality(path: str | Path) -> list[UniversalityRow]:
+    """Reads what :func:`write_universality` wrote."""
+    return [UniversalityRow(**row) for row in read_json(Path(path))]
 
 
 class _Fold(nn.Module):
@@ -234,11 +255,8 @@ def _train(model: nn.Module, data: Multisets, epochs: int, seed: int) -> None:
 
 
 @torch.no_grad()
-def _errors(model: nn.Module, tests: dict[int, Multisets]) -> dict[int, float]:
-    return {
-        size: float((model(*data.padded()) - data.targets).square().sum(-1).mean().sqrt())
-        for size, data in tests.items()
-    }
+def _errors(model: nn.Module, tests: Sequence[Multisets]) -> list[float]:
+    return [float((model(*data.padded()) - data.targets).square().sum(-1).mean().sqrt()) for data in tests]
 
 
 @torch.no_grad()
@@ -255,43 +273,3 @@ def _draw(truth: AbelianGroup, count: int, sizes: Sequence[int], generator: torc
         values, mask, targets = values[inside].float(), mask[inside], targets[inside].float()
         kept.append(Multisets(values, truth.dim, mask=mask, targets=targets))
     return Multisets.join(kept).take(torch.arange(count))
-
-
-def write_universality(rows: Sequence[UniversalityRow], folder: str | Path) -> list[Path]:
-    """Writes ``universality.json``, ``universality.md`` and, where matplotlib is installed, ``universality.png``."""
-    folder = Path(folder)
-    paths = [folder / "universality.json", folder / "universality.md"]
-    write_json(paths[0], [asdict(row) for row in rows])
-    sizes = sorted(rows[0].rmse) if rows else []
-    lines = [
-        "# Groups on R² and R³ from random diffeomorphisms",
-        "",
-        "RMSE by multiset size, measured on 2000 test multisets each; trained on sizes 2–4.",
-        "",
-        "| dim | seed | model | parameters | " + " | ".join(map(str, sizes)) + " |",
-        "|--:|--:|---|--:|" + "--:|" * len(sizes),
-    ]
-    for row in rows:
-        errors = " | ".join(f"{row.rmse[size]:.3g}" for size in sizes)
-        lines.append(f"| {row.dim} | {row.seed} | {row.model} | {row.parameters} | {errors} |")
-    write_text(paths[1], "\n".join(lines) + "\n")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return paths
-    dims = sorted({row.dim for row in rows})
-    figure = Figure(figsize=(5 * len(dims), 4), layout="constrained")
-    for axes, dim in zip(figure.subplots(1, len(dims), squeeze=False)[0], dims, strict=True):
-        for name in dict.fromkeys(row.model for row in rows):
-            members = [row for row in rows if row.dim == dim and row.model == name]
-            middle = [math.exp(sum(math.log(row.rmse[size]) for row in members) / len(members)) for size in sizes]
-            axes.plot(sizes, middle, marker=".", linestyle="--" if name == "DeepSets" else "-", label=name)
-        axes.axvspan(2, 4, color="0.9", zorder=0)
-        axes.set(xscale="log", yscale="log", xlabel="multiset size", ylabel="RMSE", title=f"R^{dim}")
-        axes.set_xticks(sizes, [str(size) for size in sizes])
-        axes.minorticks_off()
-        axes.legend()
-    paths.append(folder / "universality.png")
-    with replacing(paths[-1]) as temporary:
-        figure.savefig(temporary, format="png", dpi=120)
-    return paths

@@ -1,1 +1,1 @@
-"""One table type and its renderers, plots, and the pages made of them."""
+"""Results as people read them: one table type, and its renderers for the terminal, Markdown and HTML."""

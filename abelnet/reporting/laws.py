@@ -1,119 +1,175 @@
-"""What was learned from a table, as a page that needs nothing but a browser."""
+"""What was learned from a table: the law of each dimension, the evidence, and where it errs."""
 
 from __future__ import annotations
 
-__all__ = ["errors_by_size", "law_page", "worst_examples"]
+__all__ = ["law_overview", "law_report", "write_law"]
 
-import html
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
+from torch import Tensor
 
 from abelnet.discovery.estimator import LawRegressor
 from abelnet.discovery.formula import number
 from abelnet.discovery.report import LearnedLaw
+from abelnet.engines.tables import Columns
+from abelnet.files import write_text
 from abelnet.multisets import Multisets
+from abelnet.reporting.page import html_page
+from abelnet.reporting.plots import Panel, draw
+from abelnet.reporting.report import Report, Section
+from abelnet.reporting.table import Cell, Column, Table
 
-_STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}"
-    "table{border-collapse:collapse;margin:1rem 0}"
-    "td,th{padding:.2rem .8rem;border-bottom:1px solid #ddd;text-align:right}"
-    "td:first-child,th:first-child{text-align:left}pre{background:#f6f6f6;padding:1rem;font-size:1.1rem}"
-    "svg{background:#fafafa;border:1px solid #ddd}"
-)
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SHOWN_ELEMENTS = 8  # of a multiset, in a row of a table
+_CURVE_POINTS = 201
 
 
-def errors_by_size(law: LearnedLaw, examples: Multisets) -> list[tuple[int, int, float]]:
-    """Size, number of examples, and RMSE of the law on them."""
-    errors = _errors(law, examples)
+def law_overview(model: LawRegressor, columns: Columns) -> Report:
+    """The laws with the closest rivals of each and its error by size: what fits on a screen.
+
+    Arguments:
+        model: The laws, fitted.
+        columns: The columns that the laws were learned from.
+
+    Example:
+        >>> pairs = [[a, b] for a in range(5) for b in range(5)]
+        >>> model = LawRegressor().fit(pairs, [sum(pair) for pair in pairs])
+        >>> [section.heading for section in law_overview(model, Columns(("a", "b"), targets=("sum",))).sections]
+        ['sum']
+    """
+    sections = [
+        Section(name, law.summary(), [_tried(law, 6), _errors_by_size(law, examples, 12)])
+        for name, law, examples in _dimensions(model, columns)
+    ]
+    return Report(_title(columns), sections)
+
+
+def law_report(model: LawRegressor, columns: Columns) -> Report:
+    """The laws with all evidence: rivals, distances, errors by size, the curve φ, and the examples that fit worst.
+
+    Arguments:
+        model: The laws, fitted.
+        columns: The columns that the laws were learned from.
+    """
+    sections = []
+    for name, law, examples in _dimensions(model, columns):
+        x, y = _curve(law, examples)
+        tables = [_tried(law, 12), _distances(law), _errors_by_size(law, examples), _curve_table(x, y)]
+        tables.append(_worst_examples(law, examples))
+        figures = draw({f"φ of {name}": [Panel("The curve φ", partial(_draw_curve, x, y))]}) if len(x) else {}
+        sections.append(Section(name, law.summary(), [table for table in tables if table.rows], figures))
+    return Report(_title(columns), sections)
+
+
+def write_law(model: LawRegressor, folder: str | Path, columns: Columns) -> Path:
+    """Saves the model to a folder, with the page ``report.html`` beside it.
+
+    Arguments:
+        model: The laws, fitted.
+        folder: Where to write; :meth:`LawRegressor.load` reads it.
+        columns: The columns that the laws were learned from.
+
+    Returns:
+        The path of the page.
+    """
+    model.save(folder)
+    path = Path(folder) / "report.html"
+    write_text(path, html_page(law_report(model, columns)))
+    return path
+
+
+def _dimensions(model: LawRegressor, columns: Columns) -> Iterable[tuple[str, LearnedLaw, Multisets]]:
+    return zip(_names(columns), model.laws_, model.sample_, strict=True)
+
+
+def _names(columns: Columns) -> Sequence[str]:
+    """What to call each dimension: in long form its column of elements, in wide form, with many, that of results."""
+    return columns.targets if columns.set is None else columns.values
+
+
+def _title(columns: Columns) -> str:
+    return f"The law of {', '.join(_names(columns))}"
+
+
+def _tried(law: LearnedLaw, count: int) -> Table:
+    columns = [Column("law"), Column("parameters", "right"), Column("held-out RMSE", "right")]
+    rows = [[Cell(title), Cell(str(parameters)), Cell(f"{rmse:.3g}")] for title, parameters, rmse in law.tried[:count]]
+    return Table("Laws that were tried, best first", columns, rows)
+
+
+def _distances(law: LearnedLaw) -> Table:
+    rows = [[Cell(name), Cell(f"{value:.2g}")] for name, value in law.eigenvalues.items()]
+    columns = [Column("hypothesis"), Column("eigenvalue", "right")]
+    return Table("Distance from any law of a kind (0: exact, about 1: none)", columns, rows)
+
+
+def _errors_by_size(law: LearnedLaw, examples: Multisets, count: int | None = None) -> Table:
+    errors, sizes = _errors(law, examples), _sizes(examples)
     rows = []
-    for size in sorted(set(examples.sizes.tolist())):
-        of_size = errors[examples.sizes == size]
-        rows.append((size, len(of_size), math.sqrt(float(of_size.square().mean()))))
-    return rows
+    for size in sorted(set(sizes.tolist()))[:count]:
+        of_size = errors[sizes == size]
+        rmse = math.sqrt(float(of_size.square().mean()))
+        rows.append([Cell(str(size)), Cell(str(len(of_size))), Cell(f"{rmse:.3g}")])
+    columns = [Column("size", "right"), Column("examples", "right"), Column("RMSE", "right")]
+    return Table("Error by multiset size", columns, rows)
 
 
-def worst_examples(law: LearnedLaw, examples: Multisets, count: int = 10) -> list[tuple[list[float], float, float]]:
-    """The multisets that the law fits worst, with their results and the law's."""
+def _worst_examples(law: LearnedLaw, examples: Multisets, count: int = 10) -> Table:
     errors = _errors(law, examples)
     rows = []
     for i in errors.abs().argsort(descending=True)[:count].tolist():
-        target, begin, end = float(examples.targets[i]), *examples.ptr[i : i + 2].tolist()
-        rows.append((examples.values[begin:end, 0].tolist(), target, target + float(errors[i])))
-    return rows
-
-
-def law_page(model: LawRegressor, columns: Sequence[str]) -> str:
-    """The page: for each dimension the law, the evidence, errors by size, the curve φ, and the worst examples."""
-    parts = [
-        _section(law, examples, name) for law, examples, name in zip(model.laws_, model.sample_, columns, strict=True)
-    ]
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>The law of {html.escape(", ".join(columns))}'
-        f"</title><style>{_STYLE}</style><body><h1>How it combines</h1>{''.join(parts)}</body></html>\n"
-    )
-
-
-def _section(law: LearnedLaw, examples: Multisets, name: str) -> str:
-    tried = [(title, str(count), f"{rmse:.3g}") for title, count, rmse in law.tried[:12]]
-    eigenvalues = [(key, f"{value:.2g}") for key, value in law.eigenvalues.items()]
-    sizes = [(str(size), str(count), f"{rmse:.3g}") for size, count, rmse in errors_by_size(law, examples)]
-    worst = [
-        (", ".join(f"{v:.6g}" for v in values[:8]) + (" …" if len(values) > 8 else ""), f"{y:.6g}", f"{z:.6g}")
-        for values, y, z in worst_examples(law, examples)
-    ]
-    return "".join(
-        (
-            f"<h2>{html.escape(name)}</h2><pre>{html.escape(law.summary())}</pre>",
-            "<h3>Laws that were tried</h3>",
-            _table(("law", "parameters", "held-out RMSE"), tried),
-            "<h3>Distance from any law of a kind (0: exact, about 1: none)</h3>" if eigenvalues else "",
-            _table(("hypothesis", "eigenvalue"), eigenvalues) if eigenvalues else "",
-            "<h3>Error by size of the multiset</h3>",
-            _table(("size", "examples", "RMSE"), sizes),
-            "<h3>The curve φ</h3>",
-            _curve(law, examples),
-            "<h3>Examples fitted worst</h3>",
-            _table(("elements", "result", "law"), worst),
-        )
-    )
-
-
-def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in heading)
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><tr>{head}</tr>{body}</table>"
+        elements = _elements(examples, i)
+        shown = ", ".join(f"{x:.6g}" for x in elements[:_SHOWN_ELEMENTS].tolist())
+        target = float(examples.targets[i])
+        more = " …" if len(elements) > _SHOWN_ELEMENTS else ""
+        rows.append([Cell(shown + more), Cell(f"{target:.6g}"), Cell(f"{target + float(errors[i]):.6g}")])
+    columns = [Column("elements"), Column("result", "right"), Column("law", "right")]
+    return Table("Examples that fit worst", columns, rows)
 
 
 @torch.no_grad()
-def _curve(law: LearnedLaw, examples: Multisets) -> str:
-    """φ over the range of the values, drawn and as a short table."""
-    values = examples.values
-    xs = torch.linspace(float(values.min()), float(values.max()), 201, dtype=torch.float64)
-    ys = law.operation.bijection(xs[:, None])[:, 0]
-    sound = ys.isfinite()
-    x, y = xs[sound].numpy(), ys[sound].numpy()
-    if len(x) < 2 or np.ptp(y) == 0 or np.ptp(x) == 0:
-        return ""
-    width, height, edge = 560, 320, 40
-    px = edge + (x - x[0]) / np.ptp(x) * (width - 2 * edge)
-    py = height - edge - (y - y.min()) / np.ptp(y) * (height - 2 * edge)
-    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(px, py, strict=True))
-    labels = (
-        f'<text x="{edge}" y="{height - 12}">{x[0]:.4g}</text>'
-        f'<text x="{width - edge}" y="{height - 12}" text-anchor="end">{x[-1]:.4g}</text>'
-        f'<text x="6" y="{height - edge}">{y.min():.4g}</text><text x="6" y="{edge}">{y.max():.4g}</text>'
-    )
-    drawing = (
-        f'<svg width="{width}" height="{height}" role="img" aria-label="the curve φ"><g font-size="12">{labels}</g>'
-        f'<polyline points="{points}" fill="none" stroke="#1f5fa8" stroke-width="2"/></svg>'
-    )
-    rows = [(number(float(x[i])), number(float(y[i]))) for i in range(0, len(x), max(1, len(x) // 10))]
-    return drawing + _table(("x", "φ(x)"), rows)
+def _curve(law: LearnedLaw, examples: Multisets) -> tuple[list[float], list[float]]:
+    """Points of φ over the range of the elements, where it is finite."""
+    low, high = _range(examples)
+    x = torch.linspace(low, high, _CURVE_POINTS, dtype=torch.float64)
+    y = law.operation.bijection(x[:, None])[:, 0]
+    return x[y.isfinite()].tolist(), y[y.isfinite()].tolist()
+
+
+def _curve_table(x: Sequence[float], y: Sequence[float]) -> Table:
+    step = max(1, len(x) // 10)
+    rows = [[Cell(number(a)), Cell(number(b))] for a, b in zip(x[::step], y[::step], strict=True)]
+    return Table("The curve φ", [Column("x", "right"), Column("φ(x)", "right")], rows)
+
+
+def _draw_curve(x: Sequence[float], y: Sequence[float], axes: Axes) -> None:
+    axes.plot(x, y)
+    axes.set(xlabel="x", ylabel="φ(x)")
+
+
+# All that is asked of the examples themselves.
 
 
 @torch.no_grad()
-def _errors(law: LearnedLaw, examples: Multisets) -> torch.Tensor:
+def _errors(law: LearnedLaw, examples: Multisets) -> Tensor:
     return law.operation.reduce(examples)[:, 0] - examples.targets
+
+
+def _sizes(examples: Multisets) -> Tensor:
+    return examples.sizes
+
+
+def _elements(examples: Multisets, i: int) -> Tensor:
+    start, end = examples.ptr[i : i + 2].tolist()
+    return examples.values[start:end, 0]
+
+
+def _range(examples: Multisets) -> tuple[float, float]:
+    return float(examples.values.min()), float(examples.values.max())

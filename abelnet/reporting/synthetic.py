@@ -1,41 +1,27 @@
-"""Tables and plots of the experiments, beside the published figures, with the winner of each row marked."""
+"""The synthetic experiment beside the paper's figures, with the winners of each row marked."""
 
 from __future__ import annotations
 
-__all__ = [
-    "Table",
-    "best_published",
-    "html_page",
-    "markdown",
-    "print_table",
-    "published",
-    "synthetic_table",
-    "write_synthetic",
-]
+__all__ = ["synthetic_report", "synthetic_table"]
 
-import base64
-import html
-import io
-import json
-from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import rich.box
-import rich.table
-from rich.console import Console
-from rich.text import Text
 
-from abelnet.experiments.synthetic.comparison import MODELS, SIZES, median
+from abelnet.experiments.published import published
+from abelnet.experiments.synthetic.comparison import MODELS, median
 from abelnet.experiments.synthetic.data import OPERATIONS
-from abelnet.files import write_text
+from abelnet.reporting.plots import Panel, draw
+from abelnet.reporting.report import Report, Section
+from abelnet.reporting.table import Cell, Column, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
+Rows = Sequence[dict[str, Any]]
 Curve = np.ndarray[Any, Any]
 
 # What φ is up to a factor (groups) or a power (semigroups), where the operation has one of that kind.
@@ -48,55 +34,12 @@ _TRUE_CURVES: dict[str, tuple[str, Callable[[Curve], Curve]]] = {
 }
 
 
-def published() -> dict[str, Any]:
-    """The figures of the paper."""
-    text = resources.files("abelnet.experiments").joinpath("published.json").read_text(encoding="utf-8")
-    content: dict[str, Any] = json.loads(text)
-    return content
+def synthetic_report(results: dict[str, Any]) -> Report:
+    """The table and the plots of a run.
 
-
-def best_published(operation: str) -> dict[str, float]:
-    """The smallest errors of the paper for an operation, whichever model had them."""
-    rows = published()["synthetic_rmse"][operation].values()
-    return {part: min(row[part] for row in rows) for part in ("small", "large")}
-
-
-class Table(NamedTuple):
-    """A table: its title, its heading, and its rows of cells, each with whether it is a winner of its row."""
-
-    title: str
-    heading: list[str]
-    rows: list[list[tuple[str, bool]]]
-
-
-def synthetic_table(results: dict[str, Any]) -> Table:
-    """The table of RMSE: fresh seeds as median (smallest to largest), the models that the searches chose, the paper's.
-
-    The winner of each of the three is marked.
+    Arguments:
+        results: What :func:`~abelnet.experiments.synthetic.comparison.run` returns, or its ``results.json``.
     """
-    models = list(dict.fromkeys(row["model"] for row in results["rows"]))
-    found = {(row["operation"], row["model"]): row for row in results["rows"]}
-    heading = ["operation", "sizes", *(MODELS[model].title for model in models)]
-    heading += [f"{MODELS[model].title} ({of})" for of in ("searched", "paper") for model in models]
-    rows = []
-    for operation in dict.fromkeys(row["operation"] for row in results["rows"]):
-        for part, sizes in (("small", "2–4"), ("large", "10–12")):
-            ours = {model: found[operation, model][part] for model in models}
-            chosen = {model: _or_infinite(found[operation, model]["chosen"][part]) for model in models}
-            theirs = {model: published()["synthetic_rmse"][operation][model][part] for model in models}
-            best = min(models, key=lambda model: median(ours[model]))
-            cells = [(OPERATIONS[operation].formula, False), (sizes, False)]
-            cells += [(_range(ours[model]), model == best) for model in models]
-            for single in (chosen, theirs):
-                cells += [(f"{single[model]:.3g}", single[model] == min(single.values())) for model in models]
-            rows.append(cells)
-    return Table("RMSE, median (range) over seeds, beside the paper's", heading, rows)
-
-
-def write_synthetic(results: dict[str, Any], folder: str | Path) -> list[Path]:
-    """Writes ``table.md``, ``table.html`` and, with matplotlib, the plots; returns the files."""
-    folder = Path(folder)
-    table = synthetic_table(results)
     experiment = results["experiment"]
     note = (
         f"RMSE, median (smallest – largest) of {experiment['seeds']} fresh seeds, each model tuned with "
@@ -104,99 +47,72 @@ def write_synthetic(results: dict[str, Any], folder: str | Path) -> list[Path]:
         f"search chose, as it was trained there, which is likely what the paper reports. The best of each row is bold, "
         f"among each of the three. {results['seconds_in_units']:.0f} s of one core in all."
     )
-    write_text(folder / "table.md", f"{note}\n\n{markdown(table)}")
-    figures = _figures(results)
-    for name, figure in figures.items():
-        figure.savefig(folder / f"{name}.png", dpi=120)
-    write_text(folder / "table.html", html_page("Synthetic size generalisation", note, [table], figures))
-    return [folder / "table.md", folder / "table.html", *(folder / f"{name}.png" for name in figures)]
+    rows = results["rows"]
+    operations = dict.fromkeys(row["operation"] for row in rows)
+    plots = {"error_by_size": _draw_errors, "learned_curves": _draw_curve}
+    figures = draw(
+        {
+            name: [Panel(OPERATIONS[key].formula, partial(draw_panel, key, rows)) for key in operations]
+            for name, draw_panel in plots.items()
+        }
+    )
+    return Report("Synthetic size generalization", [Section(tables=[synthetic_table(rows)], figures=figures)], [note])
+
+
+def synthetic_table(rows: Rows) -> Table:
+    """RMSE of fresh seeds as median (smallest – largest), of the models that the searches chose, and of the paper.
+
+    The winner of each of the three is marked.
+
+    Arguments:
+        rows: The ``"rows"`` of ``results.json``, one for each operation and model.
+    """
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    found = {(row["operation"], row["model"]): row for row in rows}
+    titles = [MODELS[model].title for model in models]
+    headings = [*titles, *(f"{title} ({of})" for of in ("searched", "paper") for title in titles)]
+    lines = []
+    for operation in dict.fromkeys(row["operation"] for row in rows):
+        theirs = published()["synthetic_rmse"][operation]
+        for part, sizes in (("small", "2–4"), ("large", "10–12")):
+            ours = [found[operation, model][part] for model in models]
+            chosen = [_or_infinite(found[operation, model]["chosen"][part]) for model in models]
+            cells = [Cell(OPERATIONS[operation].formula), Cell(sizes)]
+            cells += _marked([median(values) for values in ours], [_range(values) for values in ours])
+            for values in (chosen, [theirs[model][part] for model in models]):
+                cells += _marked(values, [f"{value:.3g}" for value in values])
+            lines.append(cells)
+    columns = [Column("operation"), Column("sizes"), *(Column(heading, "right") for heading in headings)]
+    return Table("RMSE, median (range) over seeds, beside the paper's", columns, lines)
+
+
+def _marked(values: Sequence[float], texts: Sequence[str]) -> list[Cell]:
+    best = min(values)
+    return [Cell(text, value == best < math.inf) for value, text in zip(values, texts, strict=True)]
 
 
 def _or_infinite(value: float | None) -> float:
-    return float("inf") if value is None else value
+    return math.inf if value is None else value
 
 
-def _range(values: list[float | None]) -> str:
-    sound = [_or_infinite(value) for value in values]
-    return f"{median(values):.2e} ({min(sound):.1e} – {max(sound):.1e})"
+def _range(values: Sequence[float | None]) -> str:
+    known = [_or_infinite(value) for value in values]
+    return f"{median(values):.2e} ({min(known):.1e} – {max(known):.1e})"
 
 
-def markdown(table: Table) -> str:
-    """A table in Markdown, its winners bold."""
-    lines = ["| " + " | ".join(table.heading) + " |", "|" + "---|" * len(table.heading)]
-    lines += ["| " + " | ".join(f"**{text}**" if best else text for text, best in row) + " |" for row in table.rows]
-    return "\n".join([*lines, ""])
-
-
-def print_table(table: Table, console: Console) -> None:
-    """Prints a table, its winners bold; where there is no terminal, as wide as it needs."""
-    shown = rich.table.Table(title=table.title, box=rich.box.SIMPLE, padding=(0, 1, 0, 0))
-    for text in table.heading:
-        shown.add_column(text, no_wrap=True)
-    for row in table.rows:
-        shown.add_row(*(Text(text, style="bold" if best else "") for text, best in row))
-    (console if console.is_terminal else Console(width=240)).print(shown, highlight=False)
-
-
-def html_page(title: str, note: str, tables: Sequence[Table], figures: Mapping[str, Figure] | None = None) -> str:
-    """A page that stands on its own: a note, tables with their winners bold, and figures."""
-    content = ""
-    for table in tables:
-        head = "".join(f"<th>{html.escape(text)}</th>" for text in table.heading)
-        body = "".join(
-            "<tr>"
-            + "".join(f"<td{' class=best' if best else ''}>{html.escape(text)}</td>" for text, best in row)
-            + "</tr>"
-            for row in table.rows
-        )
-        content += (
-            f"<h2>{html.escape(table.title)}</h2>"
-            f"<div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-        )
-    for name, figure in (figures or {}).items():
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=120)
-        code = base64.b64encode(buffer.getvalue()).decode()
-        content += f'<p><img alt="{name}" src="data:image/png;base64,{code}"></p>'
-    return (
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>abelnet: {html.escape(title)}</title>"
-        "<style>body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:75rem;padding:0 1rem}"
-        "table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
-        "th,td{border-bottom:1px solid #ccc;padding:.3rem .6rem;text-align:left;white-space:nowrap}"
-        ".best{font-weight:bold}div{overflow-x:auto}img{max-width:100%}</style>"
-        f"<h1>{html.escape(title)}</h1><p>{html.escape(note)}</p>{content}</html>\n"
-    )
-
-
-def _figures(results: dict[str, Any]) -> dict[str, Figure]:
-    """The plots; none where matplotlib is not installed."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return {}
-    operations = list(dict.fromkeys(row["operation"] for row in results["rows"]))
-    figures = {}
-    for name, draw in (("error_by_size", _draw_errors), ("learned_curves", _draw_curve)):
-        figure = Figure(figsize=(4 * len(operations), 3.6), layout="constrained")
-        for axes, operation in zip(np.atleast_1d(figure.subplots(1, len(operations))), operations, strict=True):
-            axes.set_title(OPERATIONS[operation].formula)
-            draw(axes, operation, results["rows"])
-        figures[name] = figure
-    return figures
-
-
-def _draw_errors(axes: Axes, operation: str, rows: list[dict[str, Any]]) -> None:
+def _draw_errors(operation: str, rows: Rows, axes: Axes) -> None:
     for i, row in enumerate(row for row in rows if row["operation"] == operation):
-        values = [[_or_infinite(value) for value in row["by_size"][str(size)]] for size in SIZES]
-        middle = [median(row["by_size"][str(size)]) for size in SIZES]
-        axes.plot(SIZES, middle, color=f"C{i}", marker=".", label=MODELS[row["model"]].title)
-        axes.fill_between(SIZES, [min(v) for v in values], [max(v) for v in values], color=f"C{i}", alpha=0.2)
+        sizes = [entry["size"] for entry in row["by_size"]]
+        middle = [median(entry["rmse"]) for entry in row["by_size"]]
+        errors = [[_or_infinite(value) for value in entry["rmse"]] for entry in row["by_size"]]
+        axes.plot(sizes, middle, color=f"C{i}", marker=".", label=MODELS[row["model"]].title)
+        axes.fill_between(sizes, [min(e) for e in errors], [max(e) for e in errors], color=f"C{i}", alpha=0.2)
     axes.axvspan(2, 4, color="0.9", zorder=0)
     axes.set(xscale="log", yscale="log", xlabel="multiset size (trained on the shaded ones)", ylabel="RMSE")
     axes.legend()
 
 
-def _draw_curve(axes: Axes, operation: str, rows: list[dict[str, Any]]) -> None:
+def _draw_curve(operation: str, rows: Rows, axes: Axes) -> None:
     model, curve = _TRUE_CURVES[operation]
     learned = [row["curve"] for row in rows if row["operation"] == operation and row["model"] == model]
     x = np.linspace(-5, 5, 101)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 @dataclass
 class History:
-    """One line of JSON an epoch; after a restart it goes on where the checkpoint stands."""
+    """One line of JSON an epoch; a resumed training appends from its checkpoint on."""
 
     path: str | Path | None
     epoch: int
@@ -35,7 +35,7 @@ class History:
             row: dict[str, Any] = {"epoch": epoch, "loss": loss.tolist()}
             if validation is not None:
                 row["validation"] = validation.tolist()
-            with Path(self.path).open("a") as file:
+            with Path(self.path).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
 
 

@@ -1,201 +1,56 @@
-r"""Many small models as one, so that a machine is busy with arithmetic and not with bookkeeping.
-
-Models of different widths share a stack by padding that is exact: padded parts start at zero, get no gradient, and so
-stay what they are.
-"""
+r"""Many small models as one, so that a machine is busy with arithmetic and not with bookkeeping."""
 
 from __future__ import annotations
 
-__all__ = ["DeepSetsStack", "OperationStack", "fold_side_by_side"]
+__all__ = ["ModelStack", "OperationStack", "fold_side_by_side"]
 
-import math
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
-from abelnet.bijections import Bijection, Monotonic
+from abelnet.bijections import Bijection
+from abelnet.bijections.base import Elementwise
 from abelnet.errors import AbelnetError
 from abelnet.laws import Law
-from abelnet.nn.baselines import MLP, DeepSets
 from abelnet.operation import Operation
 
+Model = TypeVar("Model", bound=nn.Module)
 
-class DeepSetsStack(nn.Module):
-    """DeepSets side by side, from the deepest to the shallowest.
 
-    Narrower networks are padded with zeros, which a ReLU keeps silent. Shallower ones leave out hidden layers: since
-    models stand in the order of their depth, those that have a layer are the first ones, and each layer is computed for
-    these alone.
+class ModelStack(nn.Module, ABC, Generic[Model]):
+    """Models on multisets of single numbers, side by side as one module.
 
-    Arguments:
-        models: Models on single numbers, of two layers or more, the deeper ones first.
-
-    Example:
-        >>> models = [DeepSets(1, 4, middle=4, hidden=8, seed=0), DeepSets(1, 2, middle=6, hidden=5, seed=1)]
-        >>> stack = DeepSetsStack(models)
-        >>> x, mask = torch.randn(2, 7, 3), torch.ones(2, 7, 3, dtype=torch.bool)
-        >>> torch.allclose(stack(x, mask)[1], models[1](x[1, ..., None])[:, 0], atol=1e-6)
-        True
+    Every parameter has a leading dimension :math:`M`, one entry a model, or less where only the first models have it.
     """
 
-    def __init__(self, models: Sequence[DeepSets]) -> None:
-        super().__init__()
-        depths = [len(model.inner.weights) for model in models]
-        if depths != sorted(depths, reverse=True) or depths[-1] < 2:
-            raise AbelnetError(f"models: expected the deeper ones first, and two layers or more, got depths {depths}")
-        if {model.inner.widths[0] for model in models} != {1}:
-            raise AbelnetError("models: expected models on single numbers")
-        self.inner = _MLPStack([model.inner for model in models])
-        self.outer = _MLPStack([model.outer for model in models])
-
+    @abstractmethod
     def forward(self, values: Tensor, mask: Tensor) -> Tensor:
         """Maps multisets of numbers :math:`(M, B, n)`, with a mask of the same shape, to :math:`(M, B)`."""
-        # Elements before sets: the sum over elements then runs along contiguous rows.
-        columns = torch.where(mask, values, 0).mT.flatten(1)[:, None]
-        there = mask.mT.to(values.dtype, memory_format=torch.contiguous_format)
-        result: Tensor = self.outer(self.inner(columns, there))
-        return result[:, 0]
 
+    @abstractmethod
     def select(self, mask: Tensor) -> None:
-        """Keeps the models of a boolean mask :math:`(M)` alone."""
-        for p in self.parameters():
-            p.data = p.data[mask[: len(p)]]
+        """Keeps only the models of a boolean mask :math:`(M)`."""
 
-    @torch.no_grad()
-    def unstack(self, models: Sequence[DeepSets]) -> None:
+    @abstractmethod
+    def unstack(self, models: Sequence[Model]) -> None:
         """Copies each model of the stack back into the one that it was made of."""
-        self.inner.unstack([model.inner for model in models])
-        self.outer.unstack([model.outer for model in models])
 
 
-class _MLPStack(nn.Module):
-    """Networks side by side on columns: :math:`(M, d, N)` to :math:`(M, d', N)`, or to sums over sets of columns."""
-
-    def __init__(self, networks: Sequence[MLP]) -> None:
-        super().__init__()
-        first = networks[0]
-        width_in, hidden, width_out = (max(network.widths[i] for network in networks) for i in (0, 1, -1))
-        widths = [width_in, *[hidden] * (len(first.widths) - 2), width_out]
-        like = first.weights[0]
-        self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
-        for layer, (before, width) in enumerate(pairwise(widths)):
-            last = layer == len(widths) - 2
-            count = sum(last or layer < len(network.weights) - 1 for network in networks)
-            self.weights.append(like.new_zeros(count, width, before))
-            self.biases.append(like.new_zeros(count, width, 1))
-        with torch.no_grad():
-            for target, source in self._pairs(networks):
-                target[tuple(slice(n) for n in source.shape)] = source
-
-    def forward(self, x: Tensor, there: Tensor | None = None) -> Tensor:
-        """Maps columns :math:`(M, d, N)`; with a mask :math:`(M, n, B)`, :math:`N = nB`, sums the results of sets."""
-        parameters = (*self.weights, *self.biases)
-        result: Tensor = _Layers.apply(x, there, *parameters)  # type: ignore[no-untyped-call]
-        return result
-
-    def unstack(self, networks: Sequence[MLP]) -> None:
-        for source, target in self._pairs(networks):
-            target.copy_(source[tuple(slice(n) for n in target.shape)])
-
-    def _pairs(self, networks: Sequence[MLP]) -> Iterator[tuple[Tensor, Tensor]]:
-        """Each parameter of each network beside its place here; the last layer of all is the last here."""
-        for i, network in enumerate(networks):
-            places = [*range(len(network.weights) - 1), len(self.weights) - 1]
-            for place, weight, bias in zip(places, network.weights, network.biases, strict=True):
-                yield self.weights[place][i], weight
-                yield self.biases[place][i], bias
-
-
-class _Layers(torch.autograd.Function):
-    """The layers of many networks as one node: with small models most time goes into nodes, not into arithmetic.
-
-    The last layer is affine, so where results are summed it is applied to the sums of its inputs, which are fewer.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, there: Tensor | None, *parameters: Tensor) -> Tensor:
-        depth = len(parameters) // 2
-        weights, biases = parameters[:depth], parameters[depth:]
-        inputs = [x]
-        columns = x.shape[-1] if there is None else there.shape[-1]
-        last = x.new_empty(len(x), weights[-1].shape[-1], columns)
-        for i in range(depth - 1):
-            # An outer product is no work for a matrix product.
-            product = torch.addcmul if weights[i].shape[-1] == 1 else torch.baddbmm
-            inputs.append(product(biases[i], weights[i], _first(inputs[-1], len(weights[i]))).relu_())
-            done = _done_after(weights, i)
-            if done.start == done.stop:
-                continue
-            output = inputs[-1][done]
-            if there is None:
-                last[done] = output
-            else:
-                output = output.view(*output.shape[:2], *there.shape[1:])
-                torch.sum(output.mul_(there[done, None]), 2, out=last[done])
-        sizes = None if there is None else there.sum(1, keepdim=True)
-        ctx.shape = (1, columns) if there is None else there.shape[1:]
-        ctx.save_for_backward(*inputs, last, *weights, sizes)
-        return torch.baddbmm(biases[-1] if sizes is None else biases[-1] * sizes, weights[-1], last)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        saved = ctx.saved_tensors
-        depth = len(saved) // 2 - 1
-        inputs, last, weights, sizes = saved[:depth], saved[depth], saved[depth + 1 : -1], saved[-1]
-        by_weights = [torch.bmm(gradient, last.mT)]
-        by_biases = [gradient.sum(-1, keepdim=True) if sizes is None else torch.bmm(gradient, sizes.mT)]
-        by_last = torch.bmm(weights[-1].mT, gradient)
-        for i in reversed(range(depth - 1)):
-            output, done = inputs[i + 1], _done_after(weights, i)
-            through = torch.empty_like(output)
-            if done.start > 0:
-                ahead = _first(through, done.start)
-                torch.bmm(weights[i + 1].mT, gradient, out=ahead)
-                _through_relu(ahead, _first(output, done.start), ahead)
-            if done.start < done.stop:
-                shape = (done.stop - done.start, output.shape[1], *ctx.shape)
-                _through_relu(
-                    by_last[done].view(*shape[:2], 1, -1), output[done].view(shape), through[done].view(shape)
-                )
-            gradient = through
-            by_weights.append(torch.bmm(gradient, _first(inputs[i], len(gradient)).mT))
-            by_biases.append(gradient.sum(-1, keepdim=True))
-        by_input = torch.bmm(weights[0].mT, gradient) if ctx.needs_input_grad[0] else None
-        return (by_input, None, *reversed(by_weights), *reversed(by_biases))
-
-
-def _first(x: Tensor, count: int) -> Tensor:
-    return x if len(x) == count else x[:count]
-
-
-def _done_after(weights: Sequence[Tensor], layer: int) -> slice:
-    """The models whose last hidden layer this is: those that the next hidden layer is too short for."""
-    return slice(len(weights[layer + 1]) if layer + 2 < len(weights) else 0, len(weights[layer]))
-
-
-def _through_relu(gradient: Tensor, output: Tensor, result: Tensor) -> None:
-    """The gradient where the output is above 0; where a mask has made it 0, there is none either."""
-    torch.ops.aten.threshold_backward.grad_input(gradient.expand_as(output), output, 0, grad_input=result)
-
-
-class OperationStack(nn.Module):
+class OperationStack(ModelStack[Operation]):
     r"""Operations on single numbers side by side, each a dimension of one operation.
 
-    An elementwise bijection and a law act on each dimension by itself, so :math:`M` operations over
-    :class:`~abelnet.Monotonic` networks of one dimension are one operation over a network of :math:`M`. Smaller
-    networks are padded with lines at :math:`-\infty`, which no maximum takes, and groups at :math:`+\infty`, which no
-    minimum takes.
+    An elementwise bijection and a law act on each dimension by itself, so :math:`M` operations over bijections of one
+    dimension are one operation over a bijection of :math:`M`, as :meth:`~abelnet.bijections.base.Elementwise.stacked`
+    makes it.
 
     Arguments:
-        operations: Operations over ``Monotonic(1)``, all with the same law.
+        operations: Operations over bijections of one dimension and one class, all with the same law.
 
     Example:
-        >>> from abelnet import AbelianGroup
+        >>> from abelnet import AbelianGroup, Monotonic
         >>> operations = [AbelianGroup(Monotonic(1, groups, 3, seed=groups)) for groups in (2, 5)]
         >>> stack = OperationStack(operations)
         >>> x, mask = torch.randn(2, 7, 4), torch.ones(2, 7, 4, dtype=torch.bool)
@@ -205,45 +60,35 @@ class OperationStack(nn.Module):
 
     def __init__(self, operations: Sequence[Operation]) -> None:
         super().__init__()
-        networks = []
-        for operation in operations:
-            if not isinstance(operation.bijection, Monotonic) or operation.dim != 1:
-                raise AbelnetError("operations: expected bijections Monotonic(1)")
-            networks.append(operation.bijection)
-        groups, units = (max(network.bias.shape[i] for network in networks) for i in (1, 2))
-        like = networks[0].bias
-        network = Monotonic(len(networks), groups, units, seed=0, device=like.device, dtype=like.dtype)
-        with torch.no_grad():
-            network.log_weight.zero_()
-            network.bias.fill_(-math.inf)
-            for i, one in enumerate(networks):
-                _, k, j = one.bias.shape
-                network.raw_sign[i] = one.raw_sign[0]
-                network.log_weight[i, :k, :j] = one.log_weight[0]
-                network.bias[i, :k, :j] = one.bias[0]
-                network.bias[i, k:] = math.inf
-        self.bijection, self.law = network, operations[0].law
+        bijections = _curves(operations)
+        if len({type(one) for one in bijections}) != 1:
+            names = sorted({type(one).__name__ for one in bijections})
+            raise AbelnetError(f"operations: expected bijections of one class, got {', '.join(names) or 'none'}")
+        laws = {operation.law.name for operation in operations}
+        if len(laws) != 1 or operations[0].law.state_dict():
+            raise AbelnetError(f"operations: expected one law without coefficients, got {', '.join(sorted(laws))}")
+        self.bijection, self.law = type(bijections[0]).stacked(bijections), operations[0].law
 
     def forward(self, values: Tensor, mask: Tensor) -> Tensor:
         """Folds multisets of numbers :math:`(M, B, n)`, with a mask of the same shape, to :math:`(M, B)`."""
         return fold_side_by_side(self.bijection, self.law, values, mask)
 
     def select(self, mask: Tensor) -> None:
-        """Keeps the models of a boolean mask :math:`(M)` alone."""
-        for p in self.parameters():
-            p.data = p.data[mask]
-        self.bijection.dim = len(self.bijection.bias)
+        self.bijection.select(mask)
 
-    @torch.no_grad()
-    def unstack(self, operations: Sequence[Operation]) -> None:
-        """Copies each model of the stack back into the operation that it was made of."""
-        for i, operation in enumerate(operations):
-            network = operation.bijection
-            assert isinstance(network, Monotonic)
-            _, k, j = network.bias.shape
-            network.raw_sign.copy_(self.bijection.raw_sign[i : i + 1])
-            network.log_weight.copy_(self.bijection.log_weight[i : i + 1, :k, :j])
-            network.bias.copy_(self.bijection.bias[i : i + 1, :k, :j])
+    def unstack(self, models: Sequence[Operation]) -> None:
+        self.bijection.unstack(_curves(models))
+
+
+def _curves(operations: Sequence[Operation]) -> list[Elementwise]:
+    """Their bijections, each one curve."""
+    curves = []
+    for operation in operations:
+        bijection = operation.bijection
+        if not isinstance(bijection, Elementwise) or bijection.dim != 1:
+            raise AbelnetError(f"operations: expected elementwise bijections of one dimension, got {bijection}")
+        curves.append(bijection)
+    return curves
 
 
 def fold_side_by_side(bijection: Bijection, law: Law, values: Tensor, mask: Tensor) -> Tensor:

@@ -20,13 +20,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from abelnet.bijections import glow
-from abelnet.checks import check_count
+from abelnet.checks import check_count, check_number
 from abelnet.config import Configurable
 from abelnet.errors import AbelnetError
 from abelnet.nn.baselines import MLP
 from abelnet.operation import AbelianGroup
 from abelnet.saving import load
-from abelnet.training.loop import Data
+from abelnet.training.settings import Data
 from abelnet.words.evaluation import Model, offset
 from abelnet.words.questions import Questions
 from abelnet.words.retrieval import nearest
@@ -214,10 +214,10 @@ class AnchoredLoss:
         frequent: int = 50_000,
         neighbours: int = 20,
     ) -> None:
-        if not (temperature > 0 and anchor >= 0 and 0 <= mixed <= 1 and 0 <= backwards <= 1):
-            raise AbelnetError(
-                "temperature: expected above 0; anchor: expected 0 or more; mixed, backwards: expected from 0 to 1"
-            )
+        check_number("temperature", temperature, above=0)
+        check_number("anchor", anchor, least=0)
+        check_number("mixed", mixed, least=0, most=1)
+        check_number("backwards", backwards, least=0, most=1)
         self.vectors, self.questions = vectors, questions
         self.temperature, self.candidates, self.anchor, self.triples = temperature, candidates, anchor, triples
         self.mixed, self.backwards = mixed, backwards

@@ -11,6 +11,7 @@ __all__ = [
     "bats_questions",
     "google_pairs",
     "google_questions",
+    "named_questions",
     "read_bats",
     "read_google",
 ]
@@ -260,6 +261,24 @@ def bats_questions(vectors: WordVectors, folder: str | Path, *, seed: int = 0, c
         (30, 2, 2)
     """
     return _splits("BATS", read_bats(folder), _lookup(vectors, case), seed)
+
+
+def named_questions(vectors: WordVectors, name: str, *, seed: int = 0, case: str = "auto") -> Questions:
+    """The questions that a command names.
+
+    Arguments:
+        vectors: The vocabulary.
+        name: ``"google"``, a file in the layout of Google's questions, or the folder of BATS.
+        seed: Random seed for the split of BATS, whose test part is asked.
+        case: How words are looked up, one of :data:`CASES`.
+
+    Example:
+        >>> named_questions(WordVectors.default(), "google").title
+        'Google'
+    """
+    if Path(name).is_dir():
+        return bats_questions(vectors, name, seed=seed, case=case).test
+    return google_questions(vectors, None if name == "google" else name, case=case)
 
 
 def google_pairs(vectors: WordVectors, path: str | Path | None = None, *, seed: int = 0, case: str = "auto") -> Splits:

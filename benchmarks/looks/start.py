@@ -25,8 +25,8 @@ def judge(job: tuple[str, str]) -> str:
     torch.set_num_threads(1)
     kind = AbelianGroup if law == "AGN" else AbelianSemigroup
     cells = []
-    for identity in (False, True):
-        stack = OperationStack([kind(Monotonic(1, 16, 16, identity=identity, seed=seed)) for seed in SEEDS])
+    for near in (None, (1.0, 0.0)):
+        stack = OperationStack([kind(Monotonic(1, 16, 16, near=near, seed=seed)) for seed in SEEDS])
         data = stack_data([make_dataset(name, seed, dtype=torch.float32).train for seed in SEEDS])
         train(stack, data, squared_error, settings=Settings(), seed=list(SEEDS))
         generators = [torch.Generator().manual_seed(seed + 1000) for seed in SEEDS]

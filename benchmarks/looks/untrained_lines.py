@@ -25,10 +25,9 @@ def lines_used(operation: Operation, data: Multisets) -> tuple[torch.Tensor, tor
     """The line of each element, and the line that the result of each multiset is read off."""
     network = operation.bijection
     assert isinstance(network, Monotonic)
-    slope, bias = network.sign()[:, None, None] * network.log_weight.exp(), network.bias
-    forwards = network._search(data.values, slope, bias, False).reshape(-1)
+    forwards = network.lines(data.values).reshape(-1)
     folded = operation.law.reduce(network(data.values), data)
-    return forwards, network._search(folded, slope, bias, True).reshape(-1)
+    return forwards, network.lines(folded, inverse=True).reshape(-1)
 
 
 @torch.no_grad()

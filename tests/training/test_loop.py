@@ -1,4 +1,4 @@
-"""The training loop: any module, the same bits after a restart, and many models as if each were alone."""
+"""The training loop: any module, resumed bit for bit, and many models as if each were alone."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from abelnet import AbelianGroup, AbelianSemigroup, AbelnetError, Monotonic
 from abelnet.nn.baselines import DeepSets
+from abelnet.nn.stacks import DeepSetsStack
 from abelnet.training.loop import Settings, TrainingResult, train
-from abelnet.training.stacks import DeepSetsStack, OperationStack
+from abelnet.training.stacks import OperationStack
 
 X = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
 Y = X @ torch.tensor([[1.0], [-2.0], [0.5]])
@@ -56,9 +57,7 @@ def test_every_epoch_has_an_order_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(("patience", "average"), [(None, None), (30, None), (None, 0.9), (30, 0.9)])
-def test_goes_on_from_a_checkpoint_to_the_same_bits(
-    tmp_path: Path, patience: int | None, average: float | None
-) -> None:
+def test_resumes_from_a_checkpoint_bit_for_bit(tmp_path: Path, patience: int | None, average: float | None) -> None:
     settings = Settings(epochs=23, lr=0.05, batch_size=8, schedule="cosine", patience=patience, average=average)
     options = {"settings": settings, "validation": (X[:9], Y[:9])}
     whole, history = linear(), tmp_path / "whole.jsonl"
@@ -97,7 +96,9 @@ def test_goes_on_from_a_checkpoint_to_the_same_bits(
     finished = linear()
     train(finished, (X, Y), squared, checkpoint=tmp_path / "run.safetensors", **options)  # type: ignore[arg-type]
     assert torch.equal(finished.weight, whole.weight)
-    with pytest.raises(AbelnetError, match="checkpoint: expected one of the same settings and seeds"):
+    with pytest.raises(
+        AbelnetError, match=r"checkpoint: expected one of the same settings and seeds .* got .*\"seeds\": \[0\]"
+    ):
         train(linear(), (X, Y), squared, checkpoint=tmp_path / "run.safetensors", seed=9, **options)  # type: ignore[arg-type]
 
 
@@ -177,8 +178,6 @@ def test_validation_may_be_a_function() -> None:
     assert result.epochs == 4
     with pytest.raises(AbelnetError, match=r"validation: expected shape \(\), got \(2,\)"):
         train(model, (X, Y), squared, validation=lambda model: torch.zeros(2))
-    with pytest.raises(AbelnetError, match="average: expected between 0 and 1, got 1"):
-        Settings(average=1)
 
 
 def test_clipping_bounds_the_first_step() -> None:
@@ -271,14 +270,6 @@ def test_a_diverging_model_disturbs_no_other(kind: str) -> None:
         assert torch.equal(clean, beside)
 
 
-@pytest.mark.parametrize("depths", [(3, 3), (5, 3, 3, 2), (2, 2)])
-def test_gradients_of_a_stack_are_those_of_autograd(depths: tuple[int, ...]) -> None:
-    stack = DeepSetsStack([DeepSets(1, depth, 4, 5, seed=depth, dtype=torch.float64) for depth in depths])
-    x = torch.randn(len(depths), 6, 3, dtype=torch.float64, requires_grad=True)
-    mask = torch.rand(len(depths), 6, 3) > 0.3
-    assert torch.autograd.gradcheck(lambda x, *_: stack(x, mask), (x, *stack.parameters()))
-
-
 def test_bad_input() -> None:
     with pytest.raises(AbelnetError, match=r"data: expected tensors of shape \(S, \*\) with S > 0"):
         train(linear(), (X, Y[:-1]), squared)
@@ -288,14 +279,16 @@ def test_bad_input() -> None:
         train(linear(), (X, Y), lambda m, b: (m(b[0]) - b[1]).square(), settings=Settings(batch_size=8))
     with pytest.raises(AbelnetError, match="loss: expected finite values, got nan in epoch 1"):
         train(linear(), (X, Y / 0), squared)
-    with pytest.raises(AbelnetError, match="patience: expected validation data"):
+    with pytest.raises(AbelnetError, match="validation: expected data to go with patience=3, got None"):
         train(linear(), (X, Y), squared, settings=Settings(patience=3))
     with pytest.raises(AbelnetError, match="model: expected at least one trainable parameter"):
         train(nn.ReLU(), (X, Y), squared)
-    with pytest.raises(AbelnetError, match="schedule: expected"):
-        Settings(schedule="linear")  # type: ignore[arg-type]
-    with pytest.raises(AbelnetError, match="models: expected the deeper ones first"):
-        DeepSetsStack([DeepSets(1, 2), DeepSets(1, 3)])
+    with pytest.raises(AbelnetError, match=r"validation: expected tensors of shape \(S, \*\) with S > 0"):
+        train(linear(), (X, Y), squared, validation=(X, Y[:-1]))
+    with pytest.raises(AbelnetError, match="checkpoint_every: expected at least 1, got 0"):
+        train(linear(), (X, Y), squared, checkpoint_every=0)
+    with pytest.raises(AbelnetError, match="prune: expected a model that is a ModelStack, got Linear"):
+        train(linear(), (X, Y), squared, prune=lambda epoch, losses: losses > 0)
 
 
 @pytest.mark.parametrize("kind", sorted(BUILD))

@@ -2,86 +2,157 @@
 
 from __future__ import annotations
 
-import os
-import random
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from cases import kill_when, wait_until
 
 from abelnet import AbelnetError
-from abelnet.training.tuning import Integer, Real, Search, Trial
+from abelnet.training.tuning import Candidate, Choice, Integer, Pruned, Range, Real, Search, Trial
 
+SPACE: dict[str, Range] = {"x": Real(-5, 5), "n": Integer(0, 3)}
+# Hangs for good where it is told to: while trials are drawn, while they are evaluated, or before values are written.
 SCRIPT = """
-import sys, time, os
+import os, sys, time
 from pathlib import Path
-from abelnet.training.tuning import Integer, Real, Search
+import optuna
+from abelnet.training import tuning
+
+folder, log, where, number, pause = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), float(sys.argv[5])
+
+def say(text):
+    with log.open("a") as file:
+        file.write(f"{os.getpid()} {text}\\n")
+
+def hang():
+    say("hangs")
+    time.sleep(600)
 
 def evaluate(candidates, folder):
-    with open(sys.argv[2], "a") as file:
-        for candidate in candidates:
-            file.write(f"{os.getpid()} {candidate.number}\\n")
-    time.sleep(float(sys.argv[3]))
+    for candidate in candidates:
+        say(candidate.number)
+    if where == "evaluate" and candidates[0].number == number:
+        hang()
+    time.sleep(pause)
     return [(c.parameters["x"] - 2) ** 2 + c.parameters["n"] for c in candidates]
 
-search = Search(sys.argv[1], "study", {"x": Real(-5, 5), "n": Integer(0, 3)}, trials=24, batch=4, seed=1)
-search.run(evaluate)
+drawn, write = [], tuning.write_json
+
+def suggest_int(trial, name, low, high, suggest=optuna.Trial.suggest_int):
+    drawn.append(name)
+    if where == "draw" and len(drawn) == number:
+        hang()
+    return suggest(trial, name, low, high)
+
+def write_json(path, content):
+    if where == "write" and path.parent.name == f"{number:06d}" and path.name == "values.json":
+        hang()
+    write(path, content)
+
+optuna.Trial.suggest_int, tuning.write_json = suggest_int, write_json
+space = {"x": tuning.Real(-5, 5), "n": tuning.Integer(0, 3)}
+tuning.Search(folder, "study", space, trials=24, batch=4, seed=1).run(evaluate)
 """
 
 
-def start(journal: Path, log: Path, pause: float) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", SCRIPT, str(journal), str(log), str(pause)])
+def start(
+    folder: Path, log: Path, where: str = "nowhere", number: int = 0, pause: float = 0.0
+) -> subprocess.Popen[bytes]:
+    options = [str(folder), str(log), where, str(number), str(pause)]
+    return subprocess.Popen([sys.executable, "-c", SCRIPT, *options])
 
 
-def trials(journal: Path) -> list[Trial]:
-    search = Search(journal, "study", {"x": Real(-5, 5), "n": Integer(0, 3)}, trials=24, batch=4, seed=1)
-    return search.finished()
+def search(folder: Path) -> Search:
+    return Search(folder, "study", SPACE, trials=24, batch=4, seed=1)
 
 
-def test_killed_at_random_moments_it_comes_to_the_same_trials(tmp_path: Path) -> None:
-    assert start(tmp_path / "whole.log", tmp_path / "a", 0.05).wait() == 0
-    generator = random.Random(0)
-    for _ in range(5):
-        process = start(tmp_path / "killed.log", tmp_path / "b", 0.3)
-        time.sleep(generator.uniform(2.5, 4.0))
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    assert start(tmp_path / "killed.log", tmp_path / "b", 0.05).wait() == 0
-    whole = trials(tmp_path / "whole.log")
+def test_killed_at_any_point_it_comes_to_the_same_trials(tmp_path: Path) -> None:
+    assert start(tmp_path / "whole", tmp_path / "log").wait() == 0
+    done = []
+    # Past ten finished trials the sampler learns from them, so that whatever a kill has changed would show.
+    for where, number in (("write", 4), ("evaluate", 12), ("draw", 3)):
+        log = tmp_path / f"{where}{number}"
+        kill_when(start(tmp_path / "killed", log, where, number), lambda log=log: "hangs" in _text(log))
+        done.append(len(search(tmp_path / "killed").finished()))
+    assert done == [4, 12, 16]  # each left work undone
+    assert start(tmp_path / "killed", tmp_path / "log").wait() == 0
+    whole = search(tmp_path / "whole").finished()
     assert [trial.number for trial in whole] == list(range(24))
-    assert trials(tmp_path / "killed.log") == whole
+    assert search(tmp_path / "killed").finished() == whole
     assert min(trial.value or 0 for trial in whole) < 0.5
 
 
-def test_two_processes_share_a_journal(tmp_path: Path) -> None:
-    processes = [start(tmp_path / "shared.log", tmp_path / "log", 0.3) for _ in range(2)]
+def _text(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+def test_two_processes_share_a_search(tmp_path: Path) -> None:
+    processes = [start(tmp_path / "shared", tmp_path / "log", pause=0.3) for _ in range(2)]
     assert [process.wait() for process in processes] == [0, 0]
     lines = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
     assert sorted(int(number) for _, number in lines) == list(range(24))  # none lost, none twice
     assert len({owner for owner, _ in lines}) == 2  # and both had work
-    assert [trial.number for trial in trials(tmp_path / "shared.log")] == list(range(24))
+    assert [trial.number for trial in search(tmp_path / "shared").finished()] == list(range(24))
+
+
+def test_a_claim_is_free_once_its_process_is_dead_and_not_before(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    process = start(tmp_path / "one", log, "evaluate", 0)
+    taken: list[int] = []
+
+    def evaluate(candidates: list[Candidate], _: Path) -> list[float]:
+        taken.append(candidates[0].number)
+        if len(taken) == 1:
+            kill_when(process, lambda: True)
+        return [float(candidate.number) for candidate in candidates]
+
+    wait_until(lambda: "hangs" in _text(log), process)
+    search(tmp_path / "one").run(evaluate)
+    assert taken == [4, 0, 8, 12, 16, 20]
 
 
 def test_values_that_are_not_finite_do_not_win(tmp_path: Path) -> None:
-    search = Search(tmp_path / "journal", "study", {"x": Integer(1, 9)}, trials=6, batch=3)
+    search = Search(tmp_path, "study", {"x": Integer(1, 9)}, trials=6, batch=3)
     best = search.run(lambda candidates, _: [float("nan") if c.number % 2 else float(c.number) for c in candidates])
     assert best.number == 0
     assert [trial.value for trial in search.finished()] == [0.0, None, 2.0, None, 4.0, None]
     counts: list[int] = []
-    Search(tmp_path / "other", "study", {"x": Integer(1, 9)}, trials=5, batch=2).run(
+    Search(tmp_path, "other", {"x": Integer(1, 9)}, trials=5, batch=2).run(
         lambda candidates, _: [1.0 for _ in candidates], on_trials=counts.append
     )
     assert counts == [2, 4, 5]
 
 
+def test_a_resumed_search_learns_from_pruned_trials_and_choices_too(tmp_path: Path) -> None:
+    space = {"x": Real(1e-3, 10, log=True), "kind": Choice(("a", "b")), "fixed": Integer(3, 3)}
+
+    def evaluate(candidates: list[Candidate], _: Path) -> list[float | Pruned]:
+        values = [abs(c.parameters["x"] - 1) + (c.parameters["kind"] == "a") for c in candidates]
+        return [Pruned(v, 5) if c.number % 3 == 1 else v for c, v in zip(candidates, values, strict=True)]
+
+    Search(tmp_path, "whole", space, trials=24, batch=4).run(evaluate)
+    whole = Search(tmp_path, "whole", space, trials=24, batch=4).finished()
+    for trials in range(4, 25, 4):
+        Search(tmp_path, "parts", space, trials=trials, batch=4).run(evaluate)
+    assert Search(tmp_path, "parts", space, trials=24, batch=4).finished() == whole
+    assert whole[1] == Trial(1, whole[1].parameters, None, pruned_after=5)
+    assert {trial.parameters["fixed"] for trial in whole} == {3}
+
+
+def test_it_needs_nothing_that_windows_lacks() -> None:
+    script = "import sys; sys.modules['fcntl'] = None; import abelnet.training.tuning, abelnet.cli.app"
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 def test_bad_input(tmp_path: Path) -> None:
-    with pytest.raises(AbelnetError, match="trials, batch: expected at least 1"):
-        Search(tmp_path / "journal", "study", {}, trials=0)
-    search = Search(tmp_path / "journal", "study", {"x": Integer(1, 9)}, trials=2)
+    with pytest.raises(AbelnetError, match=r"^trials: expected at least 1, got 0"):
+        Search(tmp_path, "study", {}, trials=0)
+    with pytest.raises(AbelnetError, match=r"^batch: expected at least 1, got -1"):
+        Search(tmp_path, "study", {}, trials=1, batch=-1)
+    search = Search(tmp_path, "study", {"x": Integer(1, 9)}, trials=2)
     with pytest.raises(AbelnetError, match="evaluate: expected 2 values, got 1"):
         search.run(lambda candidates, _: [1.0])
     with pytest.raises(AbelnetError, match="expected a trial with a finite value"):
-        Search(tmp_path / "empty", "study", {"x": Integer(1, 9)}, trials=2).best()
+        Search(tmp_path, "empty", {"x": Integer(1, 9)}, trials=2).best()

@@ -1,4 +1,4 @@
-"""Evaluation beside gensim's, question by question, its tables, and the commands."""
+"""Evaluation beside gensim's, question by question, and its tables."""
 
 from __future__ import annotations
 
@@ -10,18 +10,10 @@ from pathlib import Path
 import pytest
 import torch
 from gensim.models import KeyedVectors
-from typer.testing import CliRunner
 
-from abelnet import AbelnetError, cli
+from abelnet import AbelnetError
 from abelnet.words import WordVectors, evaluate, google_questions, offset
 from abelnet.words.evaluation import Evaluation
-
-RUNNER = CliRunner()
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
 
 
 @pytest.fixture(scope="module")
@@ -105,49 +97,3 @@ def test_a_vocabulary_of_three_words_has_no_answer_left(tmp_path: Path) -> None:
     result = evaluate(vectors, google_questions(vectors, tmp_path / "q.txt"))
     assert result.predicted[1].tolist() == [[-1]]
     assert result.correct.sum() <= 1
-
-
-def test_command_evaluate(small: WordVectors, family: str, result: Evaluation, tmp_path: Path) -> None:
-    small.save(tmp_path / "v.bin")
-    options = ["--vectors", str(tmp_path / "v.bin"), "--questions", str(tmp_path / "family.txt")]
-    outputs = ["--json", str(tmp_path / "out.json"), "--csv", str(tmp_path / "out.csv")]
-    for _ in range(2):  # the second time from the cache
-        done = RUNNER.invoke(cli.app, ["words", "evaluate", *options, *outputs])
-        assert done.exit_code == 0, done.output
-        assert "8,000 words of 100 dimensions" in done.output
-        assert "Overall" in done.output
-        assert str(result.rows()[0].correct["excluding_abc"]["wv"]) in done.output
-        assert json.loads((tmp_path / "out.json").read_text()) == result.to_dict()
-    assert len(list((tmp_path / "xdg" / "abelnet").iterdir())) == 1
-
-
-def test_command_ask() -> None:
-    done = RUNNER.invoke(cli.app, ["words", "ask", "King", "man", "woman", "--topn", "2"])
-    assert done.exit_code == 0, done.output
-    assert "queen" in done.output
-    assert "monarch" in done.output
-    done = RUNNER.invoke(cli.app, ["words", "ask", "frog", "--topn", "1"])
-    assert done.exit_code == 0, done.output
-    assert RUNNER.invoke(cli.app, ["words", "ask", "king", "man"]).exit_code == 2
-
-
-def test_command_convert(tmp_path: Path) -> None:
-    (tmp_path / "v.txt").write_text("Up 0 2\nup 1 1\n")
-    done = RUNNER.invoke(
-        cli.app, ["words", "convert", str(tmp_path / "v.txt"), str(tmp_path / "v.bin.gz"), "--lower", "--normalise"]
-    )
-    assert done.exit_code == 0, done.output
-    assert "1 words left out that differ from others by case" in done.output
-    again = WordVectors.load(tmp_path / "v.bin.gz")
-    assert again.index_to_key == ["up"]
-    assert again["up"].tolist() == [0, 1]
-
-
-def test_what_a_caller_gets_wrong_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["abelnet", "words", "ask", "xyzzy", "man", "woman"])
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    assert stopped.value.code == 2
-    assert "expected one of the vocabulary, got 'xyzzy'" in capsys.readouterr().err

@@ -10,10 +10,9 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
-from typer.testing import CliRunner
 
 import abelnet
-from abelnet import AbelnetError, cli
+from abelnet import AbelnetError
 from abelnet.words import (
     AnchoredLoss,
     CosineLoss,
@@ -115,9 +114,14 @@ def test_candidates_of_the_anchored_loss(vectors: WordVectors, backwards: float)
 
 
 def test_anchored_loss_says_what_it_expects(vectors: WordVectors) -> None:
-    for options in ({"temperature": 0.0}, {"anchor": -1.0}, {"mixed": 1.5}, {"backwards": float("nan")}):
-        with pytest.raises(AbelnetError, match="mixed, backwards: expected from 0 to 1"):
-            AnchoredLoss(vectors, asked(6), neighbours=5, **options)
+    for option, value, limits in (
+        ("temperature", 0.0, "above 0"),
+        ("anchor", -1.0, "at least 0"),
+        ("mixed", 1.5, "at least 0 and at most 1"),
+        ("backwards", float("nan"), "at least 0 and at most 1"),
+    ):
+        with pytest.raises(AbelnetError, match=f"^{option}: expected a number {limits}, got {value}$"):
+            AnchoredLoss(vectors, asked(6), neighbours=5, **{option: value})  # type: ignore[arg-type]
 
 
 def test_mixed_questions_stay_in_their_relation(vectors: WordVectors) -> None:
@@ -173,9 +177,5 @@ def test_files(model: GroupAnalogy | OffsetMLP, tmp_path: Path) -> None:
         named_model(str(tmp_path / "law"), 100)
 
 
-def test_embedded_model_answers() -> None:
+def test_embedded_model() -> None:
     assert isinstance(default_model(), nn.Module)
-    result = CliRunner().invoke(cli.app, ["words", "ask", "king", "man", "woman", "--model", "agn", "--topn", "3"])
-    assert result.exit_code == 0, result.output
-    assert "queen" in result.output
-    assert CliRunner().invoke(cli.app, ["words", "ask", "king", "--model", "agn"]).exit_code == 2

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from abelnet import AbelnetError
 from abelnet.words import WordVectors, bats_questions, google_pairs, google_questions
-from abelnet.words.questions import read_bats, read_google
+from abelnet.words.questions import named_questions, read_bats, read_google
 
 SHARED = next((p / "shared" for p in Path(__file__).parents if (p / "shared" / "paper").is_dir()), Path("none"))
 BATS = SHARED / "data" / "BATS_3.0"
@@ -211,3 +211,14 @@ def test_no_pair_of_google_is_in_two_parts() -> None:
     assert not pairs[1] & pairs[2]
     assert splits.test.title == "Google pairs test"
     assert sum(map(len, pairs)) == sum(section.total for section in splits.train.sections) == 550
+
+
+def test_questions_by_name(tmp_path: Path) -> None:
+    folder = small_bats(tmp_path / "bats")
+    vectors = vocabulary([f"{letter}{i}" for letter in ("i", "is", "l", "ls") for i in range(50)] + ["boy", "girl"])
+    named, expected = named_questions(vectors, str(folder), seed=3), bats_questions(vectors, folder, seed=3).test
+    assert named.title == expected.title
+    assert torch.equal(named.words, expected.words)
+    (tmp_path / "own.txt").write_text(": own\nboy girl boy girl\n")
+    assert len(named_questions(vectors, str(tmp_path / "own.txt"))) == 1
+    assert named_questions(vectors, "google").title == "Google"

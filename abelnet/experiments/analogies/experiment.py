@@ -8,7 +8,7 @@ comes to the same numbers.
 
 from __future__ import annotations
 
-__all__ = ["MODELS", "AnalogyExperiment", "AnalogyModel", "load_vectors", "run_analogies"]
+__all__ = ["MODELS", "AnalogyExperiment", "AnalogyModel", "load_vectors", "read_analogies", "run_analogies"]
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,11 +20,13 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from abelnet.checks import check_count
 from abelnet.errors import AbelnetError
 from abelnet.experiments.running import Tell, claim_folder, run_units, write_results
-from abelnet.files import write_json
+from abelnet.files import read_json, write_json
 from abelnet.saving import save
-from abelnet.training.loop import Data, Loss, Settings, Validate, train
+from abelnet.training.loop import train
+from abelnet.training.settings import Data, Loss, Settings, Validate
 from abelnet.training.tuning import Candidate, Integer, Real, Search, Space
 from abelnet.words.evaluation import Evaluation, evaluate, offset
 from abelnet.words.models import AnchoredLoss, CosineLoss, GroupAnalogy, OffsetMLP
@@ -125,8 +127,11 @@ class AnalogyExperiment:
         for key in self.models:
             if key not in MODELS:
                 raise AbelnetError(f"model: expected one of {', '.join(MODELS)}, got {key!r}")
-        if min(self.seeds, 1 if self.epochs is None else self.epochs, self.trials + 1) < 1:
-            raise AbelnetError("seeds, epochs: expected at least 1 of each; trials: expected 0 or more")
+        check_count("seeds", self.seeds)
+        check_count("trials", self.trials, 0)
+        for name in ("epochs", "limit"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
 
     def settings(self, model: str, parameters: Parameters) -> Settings:
         """How a model is trained."""
@@ -182,6 +187,16 @@ def run_analogies(
     )
     parts = [_part(folder, *unit) for unit in units]
     return write_results(folder, asdict(experiment), parts, time.perf_counter() - start)
+
+
+def read_analogies(folder: str | Path) -> dict[str, Any]:
+    """Reads the ``results.json`` of a run that has finished."""
+    path = Path(folder) / "results.json"
+    if not path.is_file():
+        raise AbelnetError(
+            f"folder: expected results.json in {folder}, got no such file; abelnet analogies run writes it"
+        )
+    return read_json(path)  # type: ignore[no-any-return]
 
 
 def _run_unit(experiment: AnalogyExperiment, folder: Path, unit: tuple[str, int], tell: Tell) -> None:
@@ -256,7 +271,7 @@ def _search(experiment: AnalogyExperiment, folder: Path, unit: tuple[str], tell:
 def _open_search(experiment: AnalogyExperiment, folder: Path, model: str) -> Search:
     space = MODELS[model].space
     assert space is not None
-    return Search(folder / f"{model}.journal", model, space, trials=experiment.trials, batch=1, seed=experiment.seed)
+    return Search(folder / "search", model, space, trials=experiment.trials, batch=1, seed=experiment.seed)
 
 
 def _parameters(experiment: AnalogyExperiment, folder: Path, model: str) -> Parameters:

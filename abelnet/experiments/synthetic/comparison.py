@@ -22,15 +22,17 @@ import torch
 from torch import Tensor, nn
 
 from abelnet.bijections import Monotonic
+from abelnet.checks import check_count
 from abelnet.errors import AbelnetError
 from abelnet.experiments.running import Tell, claim_folder, derived_seed, run_units, write_results
 from abelnet.experiments.synthetic.data import OPERATIONS, draw, make_dataset
 from abelnet.files import read_json, write_json
 from abelnet.multisets import Multisets
 from abelnet.nn.baselines import DeepSets
+from abelnet.nn.stacks import DeepSetsStack
 from abelnet.operation import AbelianGroup, AbelianSemigroup
 from abelnet.training.loop import Settings, train
-from abelnet.training.stacks import DeepSetsStack, OperationStack
+from abelnet.training.stacks import ModelStack, OperationStack
 from abelnet.training.tuning import Candidate, Choice, Integer, Pruned, Search, Space
 
 Parameters = dict[str, Any]
@@ -51,7 +53,7 @@ class ModelKind:
     title: str
     space: Space
     build: Callable[[Parameters, int], nn.Module]
-    stack: Callable[[Sequence[Any]], DeepSetsStack | OperationStack]
+    stack: Callable[[Sequence[Any]], ModelStack[Any]]
     group: Callable[[Parameters], int]
 
 
@@ -129,8 +131,8 @@ class Experiment:
             for key in wanted:
                 if key not in known:
                     raise AbelnetError(f"{name}: expected one of {', '.join(known)}, got {key!r}")
-        if min(self.trials, self.batch, self.seeds, self.epochs) < 1:
-            raise AbelnetError("trials, seeds, epochs: expected at least 1 of each")
+        for name in ("trials", "batch", "seeds", "epochs"):
+            check_count(name, getattr(self, name))
 
 
 def run(
@@ -225,7 +227,7 @@ def _run_unit(experiment: Experiment, folder: Path, unit: tuple[str, str], tell:
         return [values[candidate.number] for candidate in candidates]
 
     search = Search(
-        folder / f"{operation}-{model}.journal",
+        folder / "search",
         f"{operation}-{model}",
         kind.space,
         trials=experiment.trials,
@@ -274,12 +276,12 @@ def _train_fresh_seeds(
         checkpoint=checkpoint,
         on_epoch=on_epoch,
     )
-    stack.unstack(models)  # type: ignore[arg-type]
+    stack.unstack(models)
     generators = [torch.Generator().manual_seed(seed) for seed in size_seeds]
-    by_size = {}
+    by_size = []
     for size in SIZES:
         fresh = [draw(OPERATIONS[operation], 100, (size,), generator, torch.float32) for generator in generators]
-        by_size[size] = rmse_of_stack(stack, fresh)
+        by_size.append({"size": size, "rmse": rmse_of_stack(stack, fresh)})
     return {
         "seeds": seeds,
         "data_seeds": data_seeds,

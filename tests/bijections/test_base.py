@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import math
 
 import pytest
 import torch
-from cases import BIJECTIONS, DTYPES, ELEMENTWISE, IDENTITY_LIKE, relative_error
+from cases import BIJECTIONS, CURVES, DTYPES, ELEMENTWISE, IDENTITY_LIKE, relative_error
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
@@ -16,10 +17,12 @@ from abelnet import (
     Affine,
     Bijection,
     Chain,
+    Generator,
     Glow,
     Monotonic,
     Permutation,
     RationalQuadraticSpline,
+    SinhArcsinh,
     glow,
 )
 
@@ -314,3 +317,24 @@ def test_bad_arguments() -> None:
         glow(4, layers=0)
     with pytest.raises(AbelnetError, match="dim: expected at least 1, got 0"):
         Monotonic(0)
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_domain_and_codomain_hold_all_places_and_values(name: str) -> None:
+    make, low, high = CURVES[name]
+    bijection = make()
+    x = torch.linspace(low, high, 301, dtype=torch.float64)[1:-1, None].expand(-1, 3)
+    for region, values in ((bijection.domain, x), (bijection.codomain, bijection(x))):
+        assert bool(((values > region[0]) & (values < region[1])).all())
+
+
+def test_domain_of_a_chain() -> None:
+    exponential, logarithm = Generator(1, "exponential", [-1.0]), Generator(1, "logarithm", [-2.0])
+    chain = Chain(exponential, logarithm)  # log(exp(-x) - 2), below -log 2
+    low, high = chain.domain
+    assert (float(low), float(high)) == (-math.inf, pytest.approx(-math.log(2)))
+    assert chain.codomain == (-math.inf, math.inf)
+    low, high = Chain(Generator(1, "logit"), exponential, Affine(1)).codomain
+    assert (float(low), float(high)) == (0.0, math.inf)
+    low, high = Chain(Affine(1), Generator(1, "logit"), SinhArcsinh(1)).domain
+    assert (float(low), float(high)) == (0.0, 1.0)

@@ -1,0 +1,161 @@
+"""The commands that run the paper's experiments and check its theorems: arguments only."""
+
+from __future__ import annotations
+
+__all__ = ["app"]
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from abelnet.cli import terminal
+from abelnet.cli.help import examples
+
+if TYPE_CHECKING:
+    from abelnet.experiments.universality import UniversalityRow
+
+app = typer.Typer(rich_markup_mode=None)
+
+_Seed = Annotated[int, typer.Option(min=0, max=2**62, help="Random seed.")]
+_Jobs = Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")]
+_CORES = os.cpu_count() or 1
+
+
+@app.command(epilog=examples("abelnet reproduce", "abelnet reproduce --epochs 1"))
+def reproduce(
+    seed: _Seed = 0,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs of each analogy model.")] = 10,
+) -> None:
+    """Run both experiments of the paper in minutes.
+
+    Learns operations from multisets, and word analogies, on data that ship with the package.
+    """
+    from abelnet.experiments import reproduction
+    from abelnet.reporting.reproduction import reproduction_report
+
+    with terminal.progress("learning") as on_progress:
+        result = reproduction.reproduce(
+            seed=seed,
+            epochs=epochs,
+            jobs=_CORES,
+            on_unit=lambda text: terminal.say(f"done: {text}"),
+            on_progress=on_progress,
+        )
+    terminal.show(reproduction_report(result))
+
+
+@app.command(epilog=examples("abelnet synthetic --quick", "abelnet synthetic --op cbrt --model agn --out results"))
+def synthetic(
+    out: Annotated[Path, typer.Option(help="Folder for results; a stopped run resumes from there.")] = Path("results"),
+    op: Annotated[
+        list[str] | None,
+        typer.Option(help="sum, sum_plus_one, cbrt, product or shifted_product; may be repeated; all by default."),
+    ] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(help="deepsets, agn or asn; may be repeated; all by default.")
+    ] = None,
+    trials: Annotated[int, typer.Option(min=1, help="Trials of each search.")] = 50,
+    seeds: Annotated[int, typer.Option(min=1, help="Fresh seeds for the tuned models.")] = 5,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs of each training.")] = 1000,
+    seed: _Seed = 0,
+    jobs: _Jobs = _CORES,
+    prune: Annotated[bool, typer.Option("--prune", help="Stop the worse half of each search early.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="4 trials, 2 seeds and 30 epochs: a look in a minute.")
+    ] = False,
+) -> None:
+    """Run the paper's synthetic experiment.
+
+    Tunes DeepSets, AGN and ASN, trains them on multisets of 2 to 4 numbers, and tests them on 10 to 12.
+    """
+    from abelnet.experiments.synthetic.comparison import MODELS, Experiment, run
+    from abelnet.experiments.synthetic.data import OPERATIONS
+    from abelnet.reporting.synthetic import synthetic_report
+    from abelnet.reporting.writing import write_report
+
+    if quick:
+        trials, seeds, epochs = 4, 2, 30
+    experiment = Experiment(
+        operations=tuple(op or OPERATIONS),
+        models=tuple(model or MODELS),
+        trials=trials,
+        batch=min(25, max(1, trials // 2)),
+        seeds=seeds,
+        epochs=epochs,
+        seed=seed,
+        prune=prune,
+    )
+
+    def on_unit(operation: str, name: str) -> None:
+        terminal.say(f"done: {name} on {OPERATIONS[operation].formula}")
+
+    with terminal.progress("training") as on_progress:
+        results = run(experiment, out, jobs=jobs, on_unit=on_unit, on_progress=on_progress)
+    report = synthetic_report(results)
+    terminal.show(report)
+    terminal.say_written(write_report(report, out, "table"))
+
+
+@app.command(
+    epilog=examples("abelnet certify cbrt --size 100", "abelnet certify law --truth sum_plus_one --low 0 --high 1")
+)
+def certify(
+    model: Annotated[str, typer.Argument(help="Folder that abelnet learn has written, or a synthetic operation.")],
+    size: Annotated[int, typer.Option(min=2, help="Largest multiset.")] = 1000,
+    truth: Annotated[str | None, typer.Option(help="True operation, one of the synthetic ones.")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(min=0, help="Error up to size 4, where the truth is unknown.")
+    ] = None,
+    low: Annotated[float, typer.Option(help="Smallest element.")] = -5.0,
+    high: Annotated[float, typer.Option(help="Largest element.")] = 5.0,
+    sets: Annotated[int, typer.Option(min=1, help="Multisets measured at each size.")] = 10_000,
+    seed: _Seed = 0,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs, where a synthetic operation is learned first.")] = 1000,
+    out: Annotated[Path | None, typer.Option(help="Folder for table and plot; certificate-MODEL by default.")] = None,
+) -> None:
+    """Bound the error of an operation at any size.
+
+    Shows the worst error measured, our bound, and that of the paper's Theorem 3, by multiset size.
+    """
+    from abelnet.experiments.certify import certify_model
+    from abelnet.reporting.certificates import certificate_report
+    from abelnet.reporting.writing import write_report
+
+    with terminal.status("certifying"):
+        certificates = certify_model(
+            model, truth, size=size, epsilon=epsilon, elements=(low, high), sets=sets, seed=seed, epochs=epochs
+        )
+    report = certificate_report(certificates)
+    terminal.show(report)
+    terminal.say_written(write_report(report, out or Path(f"certificate-{Path(model).name}"), "certificate"))
+
+
+@app.command(epilog=examples("abelnet universality --dim 2 --epochs 10 --out universality"))
+def universality(
+    out: Annotated[Path, typer.Option(help="Folder for results, table and plot.")] = Path("universality"),
+    dim: Annotated[
+        list[int] | None, typer.Option(min=2, help="Dimension, may be repeated; 2 and 3 by default.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of random groups for each.")] = 1,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs of each training.")] = 60,
+) -> None:
+    """Learn groups made from random diffeomorphisms.
+
+    Trains networks of growing size, with DeepSets for comparison, on multisets of 2 to 4; tests them on up to 50.
+    """
+    from abelnet.experiments import universality as experiment
+    from abelnet.reporting.universality import universality_report
+    from abelnet.reporting.writing import write_report
+
+    def on_row(row: UniversalityRow) -> None:
+        errors = ", ".join(f"{size}: {error:.3g}" for size, error in zip(row.sizes, row.rmse, strict=True))
+        terminal.say(f"R^{row.dim}, seed {row.seed}, {row.model}: RMSE at size {errors}")
+
+    rows = experiment.universality(dim or (2, 3), seeds=range(seeds), epochs=epochs, on_row=on_row)
+    results = out / "universality.json"
+    experiment.write_universality(rows, results)
+    report = universality_report(rows)
+    terminal.show(report)
+    terminal.say_written([results, *write_report(report, out, "universality")])

@@ -1,0 +1,83 @@
+"""The commands that learn laws from tables and apply them: arguments only."""
+
+from __future__ import annotations
+
+__all__ = ["app"]
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from abelnet.cli import terminal
+from abelnet.cli.help import examples
+
+app = typer.Typer(rich_markup_mode=None)
+
+_Set = Annotated[
+    str | None,
+    typer.Option("--set", help="Column that names the multiset of a row; without it each row is a multiset."),
+]
+_Value = Annotated[
+    list[str],
+    typer.Option("--value", help="Column of numbers, may be repeated: coordinates with --set, otherwise elements."),
+]
+
+
+@app.command(
+    epilog=examples(
+        "abelnet learn returns.csv --set account --value return --target total --out law",
+        "abelnet learn causes.csv --value first --value second --target both --out law",
+    )
+)
+def learn(
+    file: Annotated[Path, typer.Argument(help="Table of examples: .csv, .tsv or .parquet.")],
+    value: _Value,
+    target: Annotated[list[str], typer.Option("--target", help="Column of results, one for each coordinate.")],
+    out: Annotated[Path, typer.Option(help="Folder for the law and the report.")],
+    set_column: _Set = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**62, help="Random seed for the examples that are held out.")] = 0,
+    skip_missing: Annotated[bool, typer.Option("--skip-missing", help="Skip multisets with missing numbers.")] = False,
+) -> None:
+    """Learn the law behind a table of examples.
+
+    The law is the commutative, associative operation that gives these results: a formula where there is one, a trained
+    curve otherwise.
+    """
+    from abelnet.engines.learning import learn_table
+    from abelnet.engines.tables import Columns
+    from abelnet.reporting.laws import law_overview, write_law
+
+    columns = Columns(tuple(value), set_column, tuple(target))
+    with terminal.status("reading") as update:
+        model = learn_table(file, columns, seed=seed, skip_missing=skip_missing, on_step=update)
+    terminal.show(law_overview(model, columns))
+    terminal.say_written([out, write_law(model, out, columns)])
+
+
+@app.command(epilog=examples("abelnet apply law months.csv --set account --value return --out totals.csv"))
+def apply(
+    model: Annotated[Path, typer.Argument(help="Folder that abelnet learn has written.")],
+    file: Annotated[Path, typer.Argument(help="Table to apply the law to: .csv, .tsv or .parquet.")],
+    value: _Value,
+    out: Annotated[Path, typer.Option(help="CSV file to write: one row for each multiset.")],
+    set_column: _Set = None,
+) -> None:
+    """Aggregate the multisets of a table by a learned law.
+
+    Multisets may be of any size, and their rows in any order.
+    """
+    from abelnet.discovery.estimator import LawRegressor
+    from abelnet.engines.tables import Columns, apply_law
+
+    rows = 0
+    with terminal.status("reading") as update:
+
+        def on_rows(more: int) -> None:
+            nonlocal rows
+            rows += more
+            update(f"combining: {rows:,} rows")
+
+        law = LawRegressor.load(model)
+        count = apply_law(law, file, Columns(tuple(value), set_column), out, on_rows=on_rows)
+    terminal.say(f"written: {out}, {count:,} multisets of {rows:,} rows")

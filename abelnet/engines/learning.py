@@ -1,0 +1,58 @@
+"""Laws learned from tables on disk."""
+
+from __future__ import annotations
+
+__all__ = ["learn_table"]
+
+from collections.abc import Callable
+from pathlib import Path
+
+from abelnet.discovery.estimator import LawRegressor
+from abelnet.engines.tables import Columns, examples_in
+from abelnet.errors import AbelnetError
+
+
+def learn_table(
+    path: str | Path,
+    columns: Columns,
+    *,
+    seed: int = 0,
+    skip_missing: bool = False,
+    on_step: Callable[[str], None] | None = None,
+) -> LawRegressor:
+    """Learns the law behind a table of examples, read in parts: the table may be larger than memory.
+
+    Arguments:
+        path: A ``.csv``, ``.tsv`` or ``.parquet`` file.
+        columns: Which columns hold elements, sets and results.
+        seed: Random seed for the examples that are held out.
+        skip_missing: Whether multisets with missing numbers are skipped; otherwise they raise.
+        on_step: Called with a few words about each step.
+
+    Returns:
+        The model, fitted.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "sums.csv")
+        ...     lines = [f"{a},{b},{a + b}" for a in range(5) for b in range(5)]
+        ...     _ = path.write_text("\\n".join(["a,b,sum", *lines]))
+        ...     model = learn_table(path, Columns(("a", "b"), targets=("sum",)))
+        >>> print(model.laws_[0].formula)
+        x∘y = x + y
+    """
+    if not columns.targets:
+        raise AbelnetError("columns: expected targets to learn from, got none; name the columns of results")
+    say = on_step or (lambda _: None)
+    model = LawRegressor(seed=seed)
+    count = 0
+    for examples in examples_in(path, columns, skip_missing=skip_missing):
+        model.partial_fit(examples)
+        count += len(examples)
+        say(f"reading: {count:,} multisets")
+    if count == 0:
+        raise AbelnetError(f"{path}: expected at least one multiset with its result, got none")
+    say("learning")
+    _ = model.laws_  # worked out when first asked for
+    return model

@@ -1,0 +1,68 @@
+"""Tables and reports as Markdown."""
+
+from __future__ import annotations
+
+__all__ = ["markdown_report", "markdown_table"]
+
+import re
+from collections.abc import Iterable
+
+from abelnet.reporting.report import Report
+from abelnet.reporting.table import Cell, Table
+
+# What would end a cell, or start emphasis, code or a tag. An underscore inside a word is plain text already.
+_SPECIAL = re.compile(r"[\\|*`<]|(?<![^\W_])_|_(?![^\W_])")
+_RULES = {"left": "---", "right": "--:"}
+
+
+def markdown_table(table: Table) -> str:
+    r"""The rows of a table, winners in bold, without its title and notes.
+
+    Example:
+        >>> from abelnet.reporting.table import Column
+        >>> columns = [Column("model"), Column("|x|", "right")]
+        >>> print(markdown_table(Table("Norms", columns, [[Cell("AGN"), Cell("2", winner=True)]])))
+        | model | \|x\| |
+        |---|--:|
+        | AGN | **2** |
+    """
+    rules = "|".join(_RULES[column.align] for column in table.columns)
+    lines = [_line(map(_escaped, table.headings)), f"|{rules}|"]
+    return "\n".join([*lines, *(_line(map(_cell, row)) for row in table.rows)])
+
+
+def markdown_report(report: Report) -> str:
+    """A report as a Markdown document; its figures are files in the same folder.
+
+    Example:
+        >>> print(markdown_report(Report("Law of x", [], ["Learned from 60 examples."])))
+        # Law of x
+        <BLANKLINE>
+        Learned from 60 examples.
+        <BLANKLINE>
+    """
+    blocks = [f"# {_escaped(report.title)}", *map(_escaped, report.notes)]
+    for section in report.sections:
+        if section.heading:
+            blocks.append(f"## {_escaped(section.heading)}")
+        if section.text:
+            blocks.append(f"```text\n{section.text}\n```")
+        for table in section.tables:
+            blocks += [f"### {_escaped(table.title)}", markdown_table(table)]
+            if table.notes:
+                blocks.append("\n".join(f"- {_escaped(note)}" for note in table.notes))
+        blocks += [f"![{_escaped(name)}]({name}.png)" for name in section.figures]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(cell: Cell) -> str:
+    text = _escaped(cell.text)
+    return f"**{text}**" if cell.winner else text
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(r"\\\g<0>", " ".join(text.splitlines()))

@@ -1,0 +1,60 @@
+"""Groups from random diffeomorphisms: errors by model and multiset size."""
+
+from __future__ import annotations
+
+__all__ = ["universality_report", "universality_table"]
+
+from collections.abc import Sequence
+from functools import partial
+from statistics import geometric_mean
+from typing import TYPE_CHECKING
+
+from abelnet.errors import AbelnetError
+from abelnet.experiments.universality import TEST_SETS, UniversalityRow
+from abelnet.reporting.plots import Panel, draw
+from abelnet.reporting.report import Report, Section
+from abelnet.reporting.table import Cell, Column, Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def universality_report(rows: Sequence[UniversalityRow]) -> Report:
+    """The table of all models, and a figure with a panel for each dimension."""
+    dims = sorted({row.dim for row in rows})
+    panels = [Panel(f"R^{dim}", partial(_draw_errors, [row for row in rows if row.dim == dim])) for dim in dims]
+    section = Section(tables=[universality_table(rows)], figures=draw({"universality": panels}))
+    return Report("Groups from random diffeomorphisms", [section])
+
+
+def universality_table(rows: Sequence[UniversalityRow]) -> Table:
+    """One row per model and random group: its number of parameters, and its RMSE at each size.
+
+    Example:
+        >>> universality_table([UniversalityRow(2, 0, "DeepSets", 100, [2, 50], [0.5, 2.0])]).headings
+        ['dim', 'seed', 'model', 'parameters', '2', '50']
+    """
+    if not rows:
+        raise AbelnetError("rows: expected at least one, got none")
+    sizes = rows[0].sizes
+    columns = [Column("dim", "right"), Column("seed", "right"), Column("model"), Column("parameters", "right")]
+    columns += [Column(str(size), "right") for size in sizes]
+    lines = []
+    for row in rows:
+        errors = (f"{error:.3g}" for error in row.rmse)
+        lines.append([Cell(text) for text in (str(row.dim), str(row.seed), row.model, str(row.parameters), *errors)])
+    note = f"RMSE on {TEST_SETS:,} test multisets of each size; trained on sizes 2–4."
+    return Table("RMSE by multiset size", columns, lines, [note])
+
+
+def _draw_errors(rows: Sequence[UniversalityRow], axes: Axes) -> None:
+    sizes = rows[0].sizes
+    for name in dict.fromkeys(row.model for row in rows):
+        errors = zip(*(row.rmse for row in rows if row.model == name), strict=True)
+        style = "--" if name == "DeepSets" else "-"
+        axes.plot(sizes, [geometric_mean(of_size) for of_size in errors], marker=".", linestyle=style, label=name)
+    axes.axvspan(2, 4, color="0.9", zorder=0)
+    axes.set(xscale="log", yscale="log", xlabel="multiset size", ylabel="RMSE")
+    axes.set_xticks(sizes, [str(size) for size in sizes])
+    axes.minorticks_off()
+    axes.legend()

@@ -1,0 +1,40 @@
+"""Reports on disk."""
+
+from __future__ import annotations
+
+__all__ = ["write_report"]
+
+from pathlib import Path
+
+from abelnet.files import replacing, write_text
+from abelnet.reporting.markdown import markdown_report
+from abelnet.reporting.page import html_page
+from abelnet.reporting.report import Report
+
+
+def write_report(report: Report, folder: str | Path, name: str) -> list[Path]:
+    """Writes a report as Markdown, as an HTML page that has its figures in it, and its figures as PNG.
+
+    Arguments:
+        report: The report.
+        folder: Where to write; made where it does not exist.
+        name: Name of the two documents, without extension.
+
+    Returns:
+        The files, documents first.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     [path.name for path in write_report(Report("Law of x", []), folder, "law")]
+        ['law.md', 'law.html']
+    """
+    folder = Path(folder)
+    documents = {folder / f"{name}.md": markdown_report(report), folder / f"{name}.html": html_page(report)}
+    for path, text in documents.items():
+        write_text(path, text)
+    figures = {folder / f"{key}.png": image for one in report.sections for key, image in one.figures.items()}
+    for path, image in figures.items():
+        with replacing(path) as temporary:
+            temporary.write_bytes(image)
+    return [*documents, *figures]

@@ -1,0 +1,70 @@
+"""How to train, and what a training is given: data, loss, validation."""
+
+from __future__ import annotations
+
+__all__ = ["Data", "Loss", "Prune", "Settings", "Validate"]
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor, nn
+
+from abelnet.checks import check_count, check_number
+from abelnet.errors import AbelnetError
+
+Data = tuple[Tensor, ...]
+Loss = Callable[[nn.Module, Data], Tensor]
+Validate = Callable[[nn.Module], Tensor]
+Prune = Callable[[int, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train. The defaults are the paper's.
+
+    Attributes:
+        epochs: Number of passes through the data.
+        batch_size: Examples in a step; None takes all.
+        lr: Learning rate of Adam at the start.
+        betas: Its decay rates.
+        weight_decay: L2 penalty added to the gradient.
+        decoupled: Whether the weights decay by themselves instead, as in AdamW.
+        average: Decay of a running average of the parameters, over about :math:`1 / (1 - decay)` steps, which is then
+            what is validated and kept; None keeps the parameters themselves.
+        schedule: Whether the learning rate stays constant or falls to 0 along a cosine.
+        clip_norm: Largest norm of the gradient of a model; larger ones are scaled down.
+        validate_every: Epochs from one validation to the next.
+        patience: Validations without improvement after which training stops and the best parameters come back; None
+            trains to the end and keeps the last.
+    """
+
+    epochs: int = 1000
+    batch_size: int | None = 32
+    lr: float = 1e-3
+    betas: tuple[float, float] = (0.9, 0.999)
+    weight_decay: float = 0.0
+    decoupled: bool = False
+    average: float | None = None
+    schedule: Literal["constant", "cosine"] = "constant"
+    clip_norm: float | None = None
+    validate_every: int = 1
+    patience: int | None = None
+
+    def __post_init__(self) -> None:
+        check_count("epochs", self.epochs)
+        check_count("validate_every", self.validate_every)
+        if self.batch_size is not None:
+            check_count("batch_size", self.batch_size)
+        if self.patience is not None:
+            check_count("patience", self.patience)
+        check_number("lr", self.lr, above=0)
+        check_number("weight_decay", self.weight_decay, least=0)
+        for beta in self.betas:
+            check_number("betas", beta, least=0, below=1)
+        if self.clip_norm is not None:
+            check_number("clip_norm", self.clip_norm, above=0)
+        if self.average is not None:
+            check_number("average", self.average, above=0, below=1)
+        if self.schedule not in ("constant", "cosine"):
+            raise AbelnetError(f'schedule: expected "constant" or "cosine", got {self.schedule!r}')

@@ -1,0 +1,70 @@
+"""The commands ``abelnet words ...``."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from abelnet import cli
+from abelnet.words import WordVectors, evaluate, google_questions
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+
+
+def test_evaluate(tmp_path: Path) -> None:
+    text = (resources.files("abelnet.words") / "data" / "questions-words.txt").read_text()
+    (tmp_path / "family.txt").write_text(": family" + text.split(": family")[1].split("\n:")[0] + "\n")
+    vectors = WordVectors.default(8000)
+    expected = evaluate(vectors, google_questions(vectors, tmp_path / "family.txt"))
+    vectors.save(tmp_path / "v.bin")
+    options = ["--vectors", str(tmp_path / "v.bin"), "--questions", str(tmp_path / "family.txt")]
+    outputs = ["--json", str(tmp_path / "out.json"), "--csv", str(tmp_path / "out.csv")]
+    for _ in range(2):  # the second time from the cache
+        done = RUNNER.invoke(cli.app, ["words", "evaluate", *options, *outputs])
+        assert done.exit_code == 0, done.output
+        assert "8,000 words of 100 dimensions" in done.output
+        assert "Overall" in done.output
+        assert str(expected.rows()[0].correct["excluding_abc"]["wv"]) in done.output
+        assert json.loads((tmp_path / "out.json").read_text()) == expected.to_dict()
+    assert len(list((tmp_path / "xdg" / "abelnet").iterdir())) == 1
+
+
+def test_ask() -> None:
+    done = RUNNER.invoke(cli.app, ["words", "ask", "King", "man", "woman", "--topn", "2"])
+    assert done.exit_code == 0, done.output
+    assert "queen" in done.output
+    assert "monarch" in done.output
+    done = RUNNER.invoke(cli.app, ["words", "ask", "frog", "--topn", "1"])
+    assert done.exit_code == 0, done.output
+    assert "frog" in done.output.splitlines()[0]
+
+
+def test_convert(tmp_path: Path) -> None:
+    (tmp_path / "v.txt").write_text("Up 0 2\nup 1 1\n")
+    done = RUNNER.invoke(
+        cli.app, ["words", "convert", str(tmp_path / "v.txt"), str(tmp_path / "v.bin.gz"), "--lower", "--normalise"]
+    )
+    assert done.exit_code == 0, done.output
+    assert "1 words left out that differ from others by case" in done.output
+    again = WordVectors.load(tmp_path / "v.bin.gz")
+    assert again.index_to_key == ["up"]
+    assert again["up"].tolist() == [0, 1]
+
+
+def test_an_error_of_the_caller_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["abelnet", "words", "ask", "xyzzy", "man", "woman"])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 2
+    assert "expected one of the vocabulary, got 'xyzzy'" in capsys.readouterr().err

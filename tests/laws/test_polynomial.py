@@ -1,0 +1,110 @@
+"""Theorem 2 as a proof that runs, of the classes themselves: which polynomials are associative and symmetric."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+import sympy
+import torch
+from sympy import Poly, Rational, expand, lambdify, symbols
+
+from abelnet import AbelnetError, Constant, Law, Polynomial
+
+u, v, w = symbols("u v w")
+alpha, beta, gamma = symbols("alpha beta gamma")
+BILINEAR = alpha + beta * (u + v) + gamma * u * v
+NUMBERS = [Rational(k, 2) for k in (-4, -2, -1, 0, 1, 2, 3)]
+LAWS = {
+    "constant": Constant(0.75),
+    "sum": Polynomial(),
+    "shifted sum": Polynomial(shift=-1.25),
+    "product": Polynomial(gamma=0.3),
+    "shifted product": Polynomial(gamma=-2.0, shift=0.7),
+    "plain product": Polynomial.from_coefficients(0.0, 0.0, 1.0),
+}
+
+
+def of(p: sympy.Expr, first: sympy.Expr, second: sympy.Expr) -> sympy.Expr:
+    return sympy.sympify(p).subs({u: first, v: second}, simultaneous=True)
+
+
+def defect(p: sympy.Expr) -> sympy.Expr:
+    return expand(of(p, of(p, u, v), w) - of(p, u, of(p, v, w)))
+
+
+def is_zero(p: sympy.Expr) -> bool:
+    """Whether all coefficients are 0, up to what is left of rounding."""
+    return all(abs(coefficient) < 1e-12 for coefficient in Poly(expand(p), u, v, w).coeffs())
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2, 3, 4])
+def test_only_degrees_zero_and_one_can_be_associative(degree: int) -> None:
+    # In u alone, p(u, v) = Σ c_i(v) u^i: with v and w fixed the coefficients are any numbers, c_n(v) and c_n(w) not 0.
+    # p(p(u, v), w) has the degree n² in u, with the leading coefficient c_n(w) c_n(v)^n; p(u, p(v, w)) has at most n.
+    at_v, at_w = ([symbols(f"{name}{i}") for i in range(degree + 1)] for name in ("c", "e"))
+    inner, outer = (Poly(coefficients[::-1], u) for coefficients in (at_v, at_w))
+    left = outer.compose(inner)
+    assert left.degree() == degree**2
+    assert expand(left.LC() - at_w[-1] * at_v[-1] ** degree) == 0
+    assert (degree**2 <= degree) == (degree <= 1)
+
+
+def test_from_coefficients_takes_the_associative_polynomials_and_no_others() -> None:
+    # Symmetric and of degree 1 in each argument: the bilinear form, whose defect is one equation.
+    assert expand(defect(BILINEAR) - (u - w) * (beta * (beta - 1) - alpha * gamma)) == 0
+    kinds = set()
+    for values in product(NUMBERS, repeat=3):
+        p = BILINEAR.subs(dict(zip((alpha, beta, gamma), values, strict=True)))
+        coefficients = [float(value) for value in values]
+        if defect(p) == 0:
+            law = Polynomial.from_coefficients(*coefficients)
+            assert is_zero(law.expression(u, v) - p)
+            kinds.add((type(law), law.is_group))
+        else:
+            with pytest.raises(AbelnetError, match="is not associative"):
+                Polynomial.from_coefficients(*coefficients)
+    assert kinds == {(Constant, False), (Polynomial, True), (Polynomial, False)}  # the three forms of the theorem
+
+
+@pytest.mark.parametrize("name", sorted(LAWS))
+def test_the_laws_are_associative_and_symmetric_and_combine_as_they_say(name: str) -> None:
+    law: Law = LAWS[name]
+    p = law.expression(u, v)
+    assert is_zero(defect(p))
+    assert is_zero(p - of(p, v, u))
+    x, y = 5 * torch.randn(2, 100, 1, dtype=torch.float64)
+    expected = torch.as_tensor(lambdify((u, v), p)(x, y), dtype=torch.float64).expand_as(x)
+    torch.testing.assert_close(law.combine(x, y), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted(LAWS.keys() - {"constant"}))
+def test_each_is_a_sum_or_a_product_in_other_coordinates(name: str) -> None:
+    law = LAWS[name]
+    form = law.plain_form()
+    assert form is not None
+    inside = [float(form.factor) * x + float(form.offset) for x in (u, v, law.expression(u, v))]
+    assert form.kind == ("sum" if law.is_group else "product")
+    joined = inside[0] + inside[1] if law.is_group else inside[0] * inside[1]
+    assert is_zero(inside[2] - joined)
+
+
+@pytest.mark.parametrize("name", sorted(LAWS))
+def test_identity_inverses_and_absorbing_elements_are_those_of_the_paper(name: str) -> None:
+    law = LAWS[name]
+    identity, absorbing = law.identity(1), law.absorbing(1)
+    if identity is not None:
+        assert is_zero(law.expression(u, sympy.Float(identity.item())) - u)
+    if absorbing is not None:
+        assert is_zero(law.expression(u, sympy.Float(absorbing.item())) - absorbing.item())
+    if law.is_group:
+        # The inverse is affine, -u - 2α, so two points fix it.
+        low, high = law.inverse(torch.tensor([0.0, 1.0], dtype=torch.float64)).tolist()
+        assert identity is not None
+        assert is_zero(law.expression(u, low + (high - low) * u) - identity.item())
+    assert (identity is None, absorbing is None) == (name == "constant", law.is_group)
+
+
+def test_with_beta_one_a_single_coefficient_spans_sums_and_products() -> None:
+    for value in (0.0, 1e-9, 0.5, -2.0):
+        assert is_zero(Polynomial(gamma=value).expression(u, v) - (u + v + value * u * v))

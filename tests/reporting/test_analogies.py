@@ -1,0 +1,69 @@
+"""The analogy experiment beside the paper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from abelnet.reporting.analogies import analogy_report, analogy_tables
+from abelnet.reporting.table import Cell
+
+
+def fake_results() -> dict[str, Any]:
+    """Right answers of three models: 5, 1 and 9 of 10 in each row, of two seeds."""
+    rows = []
+    for seed in (0, 1):
+        for model, correct in (("wv", 5), ("wv_mlp", 1), ("wv_agn", 9 - seed), ("anchored", 9)):
+            tables = []
+            for title, names in (("BATS test", ["I01 noun - plural_reg"]), ("Google", ["family"])):
+                categories = ["Overall", "Inflectional" if title != "Google" else "Semantic"]
+                counts = dict.fromkeys([*categories, *names], correct)
+                tables.append(
+                    {
+                        "title": title,
+                        "sections": names,
+                        "questions": dict.fromkeys(counts, 10),
+                        "correct": {"all_candidates": counts, "excluding_abc": counts},
+                    }
+                )
+            rows.append({"model": model, "seed": seed, "tables": tables, "seconds": 1.0})
+    experiment = {"seeds": 2, "bats": "BATS", "vectors": None}
+    return {"rows": rows, "experiment": experiment, "seconds": 4.0, "seconds_in_units": 8.0}
+
+
+def test_tables_stand_beside_the_papers() -> None:
+    tables = analogy_tables(fake_results())
+    assert len(tables) == 8  # two sets of questions, two settings, categories and sections
+    main = tables[0]
+    assert main.title == "BATS test, all words are candidates"
+    assert main.headings[2:] == [
+        "WV",
+        "WV+MLP",
+        "WV+AGN",
+        "WV+AGN, anchored",
+        "WV (paper)",
+        "WV+MLP (paper)",
+        "WV+AGN (paper)",
+    ]
+    assert [cell.text for cell in main.rows[0]] == [
+        "Overall",
+        "10",
+        "50.0 (50.0 – 50.0)",
+        "10.0 (10.0 – 10.0)",
+        "85.0 (80.0 – 90.0)",
+        "90.0 (90.0 – 90.0)",
+        "5.3",
+        "17.0",
+        "20.8",
+    ]
+    assert [cell.winner for cell in main.rows[0]] == [False] * 5 + [True, False, False, True]
+    assert tables[1].rows[0][0].text == "I01 noun - plural_reg"
+    assert tables[1].rows[0][-1] == Cell("7.8", winner=True)  # 7 of 90, found by the code of the relation
+    assert tables[6].rows[0][6] == Cell("73.6", winner=True)  # on Google without a, b, c the paper's WV stays ahead
+
+
+def test_report() -> None:
+    report = analogy_report(fake_results())
+    (section,) = report.sections
+    assert section.tables == analogy_tables(fake_results())
+    assert "Google News" in report.notes[0]
+    assert "2 seeds, each a split of BATS" in report.notes[0]

@@ -1,0 +1,127 @@
+"""The command line as a whole: what it imports, its help, and its errors."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import abelnet
+from abelnet import cli
+
+RUNNER = CliRunner()
+# Runs the help of every command in one process, and prints what that has imported.
+ALL_HELP = """
+import contextlib, io, sys
+from abelnet import cli
+import typer
+
+def show_help(command, path):
+    command(["--help"], prog_name="abelnet", standalone_mode=False)
+    for name, child in getattr(command, "commands", {}).items():
+        show_help(child, [*path, name])
+
+with contextlib.redirect_stdout(io.StringIO()) as output:
+    show_help(typer.main.get_command(cli.app), [])
+assert "--quantise" in output.getvalue()
+print(*{name.partition(".")[0] for name in sys.modules})
+"""
+
+
+def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """All commands and groups, with the words that name them."""
+    yield path, command
+    for name, child in getattr(command, "commands", {}).items():
+        yield from commands(child, (*path, name))
+
+
+COMMANDS = list(commands(typer.main.get_command(cli.app)))
+
+
+def test_help_imports_nothing_heavy() -> None:
+    done = subprocess.run([sys.executable, "-c", ALL_HELP], check=True, capture_output=True, text=True)
+    imported = set(done.stdout.split())
+    assert {"abelnet", "typer"} <= imported
+    heavy = {"torch", "numpy", "scipy", "sympy", "safetensors", "optuna", "matplotlib", "rich"}
+    assert not heavy & imported
+
+
+def test_errors_are_importable_without_torch() -> None:
+    code = "import sys; from abelnet.errors import AbelnetError; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_there_are_all_commands() -> None:
+    names = {" ".join(path) for path, command in COMMANDS if not getattr(command, "commands", {})}
+    assert names == {
+        "learn",
+        "apply",
+        "reproduce",
+        "synthetic",
+        "certify",
+        "universality",
+        "analogies run",
+        "analogies table",
+        "words evaluate",
+        "words ask",
+        "words convert",
+    }
+
+
+@pytest.mark.parametrize(("path", "command"), COMMANDS, ids=[" ".join(path) or "abelnet" for path, _ in COMMANDS])
+def test_help_has_examples_that_parse(path: tuple[str, ...], command: Any) -> None:
+    result = RUNNER.invoke(cli.app, [*path, "--help"])
+    assert result.exit_code == 0, result.output
+    assert "Example" in result.output
+    examples = [line.strip() for line in result.output.splitlines() if line.startswith("    abelnet ")]
+    assert examples
+    by_path = dict(COMMANDS)
+    for example in examples:
+        words = shlex.split(example)[1:]
+        assert tuple(words[: len(path)]) == path
+        depth = max(n for n in (1, 2) if tuple(words[:n]) in by_path)
+        # Parsed, not run: an option that is unknown, or an argument that is missing, raises.
+        by_path[tuple(words[:depth])].make_context("abelnet", words[depth:])
+
+
+def test_summaries_of_commands_are_not_cut() -> None:
+    for path, command in COMMANDS:
+        if getattr(command, "commands", {}):
+            assert "..." not in RUNNER.invoke(cli.app, [*path, "--help"]).output.partition("Commands:")[2]
+
+
+def test_version() -> None:
+    result = RUNNER.invoke(cli.app, ["--version"])
+    assert result.exit_code == 0
+    assert result.output == f"abelnet {abelnet.__version__}\n"
+
+
+def test_shell_completion() -> None:
+    code = "import sys; sys.argv = ['abelnet']; from abelnet.cli import main; main()"
+    environment = os.environ | {"_ABELNET_COMPLETE": "complete_bash", "COMP_WORDS": "abelnet uni", "COMP_CWORD": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["universality"]
+    assert "--install-completion" in RUNNER.invoke(cli.app, ["--help"]).output
+
+
+def test_an_error_of_the_caller_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    message = "seed: expected one of [red] or [/], got " + "x" * 200 + "\nand more"
+
+    def fail() -> None:
+        raise abelnet.AbelnetError(message)
+
+    monkeypatch.setattr(cli, "app", fail)
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 2
+    # Neither folded nor taken for markup.
+    assert capsys.readouterr().err == f"abelnet: {message}\n".replace("\nand", " and")
