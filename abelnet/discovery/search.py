@@ -62,7 +62,7 @@ def learn_law(
 
     Arguments:
         stream: The examples.
-        seed: Fixes which are held out.
+        seed: Random seed for the examples that are held out.
         refuse: Whether to raise :class:`NoLawError` where they follow no law.
         polish: Whether to train curves where no law of few numbers fits.
         say: Called with a word about each step.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sympy
 import torch
 
 import abelnet
 from abelnet import AbelianGroup, AbelianSemigroup, Constant, Generator, Maximum, Operation, Polynomial
+from abelnet.bijections.spline import spline_through
 from abelnet.discovery import LearnedLaw
 from abelnet.discovery.report import Tried
 
@@ -51,6 +53,17 @@ def test_sympy_is_the_operation() -> None:
         expected = learned.operation(*torch.tensor([[x], [y]], dtype=torch.float64)).item()
         assert function(x, y) == pytest.approx(expected, rel=1e-12)
     assert learned.latex.startswith(r"x \circ y = ")
+
+
+def test_curves_stand_for_themselves_in_sympy() -> None:
+    places = np.linspace(-2, 2, 60)
+    learned = law(AbelianGroup(spline_through(places, places + places**3)))
+    assert learned.formula == "x∘y = φ⁻¹(φ(x) + φ(y)), φ a curve"
+    assert str(learned.sympy) == "φ⁻¹(φ(x) + φ(y))"
+    x = sympy.Symbol("x", real=True)
+    curve = sympy.lambdify(x, learned.operation.bijection.expression(x), "math")
+    expected = learned.operation.bijection(torch.tensor([0.4], dtype=torch.float64)).item()
+    assert curve(0.4) == pytest.approx(expected, rel=1e-12)
 
 
 def test_saved(tmp_path: Path) -> None:
