@@ -1,4 +1,4 @@
-"""Input checks, run before anything is computed; each raises one :class:`~abelnet.AbelnetError`."""
+"""Input validation: each check raises :class:`~abelnet.AbelnetError` before anything is computed."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from abelnet.errors import AbelnetError
 
 
 def check_count(name: str, n: Any, least: int = 1) -> int:
-    """The whole number ``n``; raises unless it is one, and at least ``least``."""
+    """Returns ``n`` as an int; raises unless it is an integer of at least ``least``."""
     try:
         count = operator.index(n)
     except TypeError:
-        raise AbelnetError(f"{name}: expected a whole number, got {n!r}") from None
+        raise AbelnetError(f"{name}: expected an integer, got {n!r}") from None
     if count < least:
         raise AbelnetError(f"{name}: expected at least {least}, got {count}")
     return count
@@ -66,7 +66,7 @@ def check_dtype(name: str, x: Tensor, module: nn.Module) -> None:
     """Raises unless ``x`` has the dtype and device of the module's parameters."""
     parameter = next(module.parameters(), x)
     if x.device != parameter.device:
-        raise AbelnetError(f"{name}: expected on {parameter.device} as the parameters are, got {x.device}")
+        raise AbelnetError(f"{name}: expected device {parameter.device} as the parameters are, got {x.device}")
     if x.dtype != parameter.dtype and not torch.is_autocast_enabled(x.device.type):
         raise AbelnetError(
             f"{name}: expected {parameter.dtype} as the parameters are, got {x.dtype}; "
@@ -75,7 +75,7 @@ def check_dtype(name: str, x: Tensor, module: nn.Module) -> None:
 
 
 def check_values(name: str, x: Any, dim: int) -> None:
-    """Raises unless ``x`` is a floating-point tensor of shape :math:`(*, d)`; the values are not looked at."""
+    """Raises unless ``x`` is a floating-point tensor of shape :math:`(*, d)`; values are not inspected."""
     if not isinstance(x, Tensor):
         raise AbelnetError(f"{name}: expected a torch.Tensor of shape (*, {dim}), got {type(x).__name__}")
     if not x.is_floating_point():
@@ -85,12 +85,12 @@ def check_values(name: str, x: Any, dim: int) -> None:
 
 
 def check_finite(name: str, x: Tensor) -> None:
-    """Raises if ``x`` has a NaN or an infinity. Under tracing, where values cannot be looked at, it passes."""
+    """Raises if ``x`` contains NaN or infinity. Passes under tracing, where values are not available."""
     if torch.compiler.is_compiling():
         return
     x = x.detach()
     # One NaN or infinity makes the sum non-finite, and a sum costs a tenth of an elementwise test; a finite tensor
-    # whose sum overflows is cleared by the second look.
+    # whose sum overflows passes the second test.
     if peek(torch.isfinite(x.sum()), True) or peek(torch.isfinite(x).all(), True):
         return
     bad = int(x.numel() - torch.isfinite(x).sum())
@@ -99,14 +99,14 @@ def check_finite(name: str, x: Tensor) -> None:
 
 
 def check_integers(name: str, x: Any) -> Tensor:
-    """The tensor ``x`` as long integers; raises unless it has integers."""
+    """Returns ``x`` as int64; raises unless it is an integer tensor."""
     if not isinstance(x, Tensor) or x.is_floating_point() or x.is_complex() or x.dtype == torch.bool:
         raise AbelnetError(f"{name}: expected a tensor of integers, got {getattr(x, 'dtype', type(x).__name__)}")
     return x.long()
 
 
 def check_range(name: str, index: Tensor, count: int) -> None:
-    """Raises unless all entries are from 0 to ``count - 1``. Under tracing it passes."""
+    """Raises unless all entries are from 0 to ``count - 1``. Passes under tracing."""
     if index.numel() == 0:
         return
     low, high = torch.aminmax(index)
@@ -115,7 +115,7 @@ def check_range(name: str, index: Tensor, count: int) -> None:
 
 
 def peek(x: Tensor, default: Any) -> Any:
-    """The Python value of a one-element tensor, or ``default`` where it has none to show (compile, export, vmap)."""
+    """Returns the value of a one-element tensor, or ``default`` if it is not available (compile, export, vmap)."""
     if torch.compiler.is_compiling():
         return default
     try:

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, whenever a process is killed."""
+"""Atomic file writes: a killed process leaves a complete file or none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Gives the name of a file to write; once written, it takes the place of ``path`` in one step.
+    """Yields a temporary path to write to, which replaces ``path`` atomically when the block exits without an error.
 
     Example:
         >>> import tempfile
@@ -30,7 +30,7 @@ def replacing(path: Path) -> Iterator[Path]:
     mode = temporary.stat().st_mode
     try:
         yield temporary
-        temporary.chmod(mode)  # safetensors leaves files that no one but their owner may read
+        temporary.chmod(mode)  # safetensors creates files that only their owner can read
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -39,16 +39,16 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a text file in one step."""
+    """Writes a text file atomically."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Writes plain data in one step."""
+    """Writes plain data as JSON, atomically."""
     write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 def read_json(path: Path) -> Any:
-    """Plain data as :func:`write_json` has written it."""
+    """Reads plain data written by :func:`write_json`."""
     return json.loads(path.read_text(encoding="utf-8"))

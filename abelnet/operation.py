@@ -1,4 +1,4 @@
-r"""Operations: a law carried over by a bijection, :math:`x \circ y = \varphi^{-1}(\varphi(x) * \varphi(y))`."""
+r"""Operations: a law conjugated by a bijection, :math:`x \circ y = \varphi^{-1}(\varphi(x) * \varphi(y))`."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ if TYPE_CHECKING:
 
 
 class Operation(Configurable, nn.Module):
-    r"""A learned operation that is commutative and associative by construction.
+    r"""Learnable operation that is commutative and associative by construction.
 
     .. math:: x \circ y = \varphi^{-1}(\varphi(x) * \varphi(y))
 
-    Whatever the parameters of the bijection :math:`\varphi`, the operation inherits every algebraic law of :math:`*`.
-    So a multiset of any size is folded in one pass, :math:`\varphi^{-1}(\varphi(x_1) * \dots * \varphi(x_n))`.
+    The operation is the conjugate of :math:`*` by the bijection :math:`\varphi` and inherits every algebraic law of
+    :math:`*`, whatever the parameters. Aggregation of a multiset is permutation-invariant and takes one pass,
+    :math:`\varphi^{-1}(\varphi(x_1) * \dots * \varphi(x_n))`, for any size.
 
     Arguments:
         bijection: The map :math:`\varphi`.
@@ -72,15 +73,15 @@ class Operation(Configurable, nn.Module):
         return self._decode(self.law.combine(u, v))
 
     def identity(self) -> Tensor:
-        r"""The element :math:`e` with :math:`x \circ e = x`, with shape :math:`(d)`."""
+        r"""Returns the identity :math:`e`, with :math:`x \circ e = x` and shape :math:`(d)`."""
         identity = self.law.identity(self.dim)
         if identity is None:
-            raise AbelnetError(f"identity: expected a law that has one, got {self.law.name}")
+            raise AbelnetError(f"identity: expected a law with an identity, got {self.law.name}")
         like = next(self.bijection.parameters(), identity)
         return self._decode(identity.to(like.device, like.dtype))
 
     def absorbing(self) -> Tensor | None:
-        r"""The element :math:`z` with :math:`x \circ z = z`, with shape :math:`(d)`; None where there is none."""
+        r"""Returns the absorbing element :math:`z`, with :math:`x \circ z = z` and shape :math:`(d)`, or None."""
         absorbing = self.law.absorbing(self.dim)
         if absorbing is None:
             return None
@@ -88,28 +89,28 @@ class Operation(Configurable, nn.Module):
         return self._decode(absorbing.to(like.device, like.dtype))
 
     def inverse(self, x: Tensor) -> Tensor:
-        r"""The element :math:`x^{-1}` with :math:`x \circ x^{-1} = e`; groups only."""
+        r"""Returns the inverse :math:`x^{-1}`, with :math:`x \circ x^{-1} = e`; groups only."""
         (u,) = self._encode(x=x)
         return self._decode(self.law.inverse(u))
 
     def divide(self, x: Tensor, y: Tensor) -> Tensor:
-        r"""What combined with :math:`y` gives :math:`x`: :math:`x \circ y^{-1}`; groups only."""
+        r"""Returns the quotient :math:`x \circ y^{-1}`, which combined with :math:`y` gives :math:`x`; groups only."""
         u, v = self._encode(x=x, y=y)
         return self._decode(self.law.combine(u, self.law.inverse(v)))
 
     def analogy(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-        r"""What is to :math:`c` as :math:`b` is to :math:`a`: :math:`b \circ a^{-1} \circ c`; groups only."""
+        r"""Solves :math:`a : b = c : ?` by :math:`b \circ a^{-1} \circ c`; groups only."""
         return self._analogy(*self._encode(a=a, b=b, c=c))
 
     def analogies(self, elements: Tensor, index: Tensor) -> Tensor:
-        r"""Answers many analogies between few elements, each of which passes :math:`\varphi` once; groups only.
+        r"""Solves a batch of analogies between shared elements, mapping each by :math:`\varphi` once; groups only.
 
         Arguments:
             elements: Elements, with shape :math:`(m, d)`.
-            index: Which of them are :math:`a, b, c`, with shape :math:`(*, 3)`.
+            index: Rows of :math:`a, b, c`, with shape :math:`(*, 3)`.
 
         Returns:
-            What :meth:`analogy` does of :math:`a, b, c`, with shape :math:`(*, d)`.
+            The result of :meth:`analogy` for each row of ``index``, with shape :math:`(*, d)`.
 
         Example:
             >>> from abelnet import AbelianGroup, Affine
@@ -127,18 +128,20 @@ class Operation(Configurable, nn.Module):
         return self._analogy(*F.embedding(index, encoded).unbind(-2))
 
     def power(self, x: Tensor, n: float) -> Tensor:
-        r"""Combines ``n`` copies: :math:`x^n = x \circ \dots \circ x`.
+        r"""Combines ``n`` copies of :math:`x`: :math:`x^n = x \circ \dots \circ x`.
 
-        In a group ``n`` may be any real number: :math:`\varphi^{-1}(n \varphi(x))` is the inverse at :math:`-1` and
-        the element whose square is :math:`x` at :math:`1/2`. Elsewhere it is a natural number, 0 only where there is
-        an identity.
+        In a group ``n`` is any real number: :math:`\varphi^{-1}(n \varphi(x))` is the inverse at :math:`-1` and the
+        element whose square is :math:`x` at :math:`1/2`. Otherwise it is a positive integer, or 0 if there is an
+        identity.
         """
         (u,) = self._encode(x=x)
         if not isinstance(n, numbers.Real) or not math.isfinite(n):
             raise AbelnetError(f"n: expected a finite number, got {n!r}")
         least = 0 if self.law.identity(self.dim) is not None else 1
         if not self.is_group and (n != int(n) or n < least):
-            raise AbelnetError(f"n: expected an integer from {least} up, since this is no group, got {n}")
+            raise AbelnetError(
+                f"n: expected an integer of at least {least}, since {self.law.name} is not a group, got {n}"
+            )
         return self._decode(self.law.power(u, float(n)))
 
     def reduce(
@@ -150,18 +153,18 @@ class Operation(Configurable, nn.Module):
         ptr: Tensor | None = None,
         dim_size: int | None = None,
     ) -> Tensor:
-        r"""Folds each multiset: :math:`x_1 \circ \dots \circ x_n`, the identity for an empty one.
+        r"""Aggregates each multiset: :math:`x_1 \circ \dots \circ x_n`, or the identity if it is empty.
 
         Arguments:
             values: Elements, :math:`(*, n, d)`, or :math:`(N, d)` with ``index`` or ``ptr``, or a list of tensors
                 :math:`(n_i, d)`, or :class:`~abelnet.Multisets`.
-            mask: Which elements are there, :math:`(*, n)`.
-            index: The set of each element, :math:`(N)`, in any order.
-            ptr: Where each set begins, and the end, :math:`(B + 1)`.
-            dim_size: Number of sets with ``index``.
+            mask: True for elements, False for padding, :math:`(*, n)`.
+            index: Set of each element, :math:`(N)`, in any order.
+            ptr: Offset of each set, and :math:`N`, as in CSR, :math:`(B + 1)`.
+            dim_size: Number of sets :math:`B` with ``index``; by default its largest entry plus one.
 
         Returns:
-            One element for each set, :math:`(*, d)` or :math:`(B, d)`.
+            One element per set, :math:`(*, d)` or :math:`(B, d)`.
 
         Example:
             >>> from abelnet import AbelianGroup, Affine
@@ -175,18 +178,18 @@ class Operation(Configurable, nn.Module):
         return self._decode(self.law.reduce(self.bijection(multisets.values), multisets))
 
     def cumulative(self, values: Tensor) -> Tensor:
-        r"""Folds each beginning: :math:`x_1, x_1 \circ x_2, \dots` along the elements of :math:`(*, n, d)`."""
+        r"""Returns the prefix scan :math:`x_1, x_1 \circ x_2, \dots` along the elements of :math:`(*, n, d)`."""
         (u,) = self._encode(values=values)
         if u.ndim < 2:
             raise AbelnetError(f"values: expected shape (*, n, {self.dim}), got {tuple(u.shape)}")
         return self._decode(self.law.cumulative(u))
 
     def accumulator(self, shape: tuple[int, ...] = ()) -> Accumulator:
-        """An empty :class:`Accumulator`, or ``shape`` of them side by side."""
+        """Returns an empty :class:`Accumulator` for streaming aggregation, or a batch of them with ``shape``."""
         return Accumulator(self.bijection, self.law, shape)
 
     def expression(self, x: Expr, y: Expr, dimension: int = 0) -> Expr:
-        r""":math:`x \circ y` in one dimension, for sympy; raises where there is no closed form.
+        r"""Returns :math:`x \circ y` in one dimension as a sympy expression; raises if there is no closed form.
 
         Example:
             >>> import sympy
@@ -202,7 +205,7 @@ class Operation(Configurable, nn.Module):
         return {"bijection": self.bijection, "law": self.law}
 
     def _encode(self, **elements: Tensor) -> Sequence[Tensor]:
-        """Takes all elements through the bijection, in one pass where a wider matrix product is worth it."""
+        """Maps all elements by the bijection, in one pass if a wider matrix product pays off."""
         for name, x in elements.items():
             check_values(name, x, self.dim)
             check_dtype(name, x, self.bijection)
@@ -211,8 +214,8 @@ class Operation(Configurable, nn.Module):
         if any(len({*sizes} - {1}) > 1 for sizes in zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)):
             got = " and ".join(map(str, shapes))
             raise AbelnetError(f"{', '.join(elements)}: expected shapes that broadcast, got {got}")
-        # Elementwise maps gain nothing from one pass, and by themselves they are commutative to the last bit: torch may
-        # round an element otherwise at another place of a tensor.
+        # Elementwise maps gain nothing from one pass, and separately they are commutative to the last bit: torch may
+        # round an element differently at another position of a tensor.
         if len(elements) == 1 or self.bijection.is_elementwise:
             return [self.bijection(x) for x in elements.values()]
         rows = [x.reshape(-1, self.dim) for x in elements.values()]
@@ -227,7 +230,7 @@ class Operation(Configurable, nn.Module):
 
 
 class AbelianGroup(Operation):
-    r"""The Abelian group network (AGN): a sum, bent by a bijection.
+    r"""Abelian group network (AGN): addition conjugated by a bijection.
 
     .. math:: x \circ y = \varphi^{-1}(\varphi(x) + \varphi(y)), \quad
         e = \varphi^{-1}(0), \quad x^{-1} = \varphi^{-1}(-\varphi(x))
@@ -251,11 +254,11 @@ class AbelianGroup(Operation):
 
 
 class AbelianSemigroup(Operation):
-    r"""The Abelian semigroup network (ASN): an elementwise product, bent by a bijection.
+    r"""Abelian semigroup network (ASN): elementwise multiplication conjugated by a bijection.
 
     .. math:: x \circ y = \varphi^{-1}(\varphi(x) \varphi(y)), \quad e = \varphi^{-1}(1)
 
-    The element :math:`\varphi^{-1}(0)` absorbs all others.
+    It is a commutative monoid, with the absorbing element :math:`\varphi^{-1}(0)`.
 
     Arguments:
         bijection: The map :math:`\varphi`.
@@ -275,17 +278,17 @@ class AbelianSemigroup(Operation):
 
 
 class AbelianNet(Operation):
-    r"""One network that becomes a group or a semigroup, as the examples say.
+    r"""Network that learns from examples whether it is an Abelian group or a semigroup.
 
     .. math:: x \circ y = \varphi^{-1}(\varphi(x) + \varphi(y) + \gamma \varphi(x) \varphi(y)), \quad
         e = \varphi^{-1}(0)
 
-    At :math:`\gamma = 0` it is a group, elsewhere a semigroup in which :math:`\varphi^{-1}(-1 / \gamma)` absorbs, and
-    it is smooth in :math:`\gamma` in between, so that training may pass from one to the other.
+    At :math:`\gamma = 0` it is a group, otherwise a commutative monoid with the absorbing element
+    :math:`\varphi^{-1}(-1 / \gamma)`. It is smooth in :math:`\gamma`, so training can move from one to the other.
 
     Arguments:
         bijection: The map :math:`\varphi`.
-        gamma: Start of the coefficient :math:`\gamma`, a number or a tensor with shape :math:`(d)`.
+        gamma: Initial value of the coefficient :math:`\gamma`, a number or a tensor with shape :math:`(d)`.
 
     Example:
         >>> from abelnet import AbelianNet, Affine

@@ -1,4 +1,4 @@
-"""The model WV+AGN built on FrEIA, in its natural use: a network of couplings and permutations, called three times."""
+"""Model WV+AGN built with FrEIA, used idiomatically: a network of couplings and permutations, called three times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the benchmarks measure: all candidates in one process, taking turns, medians compared."""
+"""Timing for the benchmarks: all candidates interleaved in one process, compared by median."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from collections.abc import Callable
 def interleave(
     candidates: dict[str, Callable[[], object]], *, rounds: int, burst: int = 1, warm_up: int = 2
 ) -> dict[str, float]:
-    """Median seconds of each candidate; they take turns, so that noise of the machine falls on all alike.
+    """Returns the median seconds of each candidate, interleaved so that machine noise affects all of them equally.
 
-    A turn is a burst of calls, the first of which is not counted where there are several: a training step, say, is
-    then timed among steps of its own, as in use, and not among those of its rivals.
+    A turn is a burst of calls; if there are several, the first is not counted, so that a training step, for example, is
+    timed among steps of its own, as in real use, and not after those of its rivals.
     """
     times: dict[str, list[float]] = {name: [] for name in candidates}
     for candidate in candidates.values():
@@ -31,7 +31,7 @@ def interleave(
 
 
 def report(title: str, medians: dict[str, float], rival: str) -> None:
-    """Prints each median and how many times faster than the rival it is."""
+    """Prints each median and its speedup over the rival."""
     print(title)
     for name, seconds in medians.items():
         print(f"  {name:<44} {1e3 * seconds:10.2f} ms   {medians[rival] / seconds:6.2f}x", flush=True)

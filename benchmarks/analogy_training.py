@@ -1,13 +1,13 @@
-"""Training WV+AGN by the loss of the paper: our loop on our couplings, beside an ordinary loop on FrEIA's. One thread.
+"""Training of WV+AGN with the paper's loss: our loop and couplings, compared with a plain loop on FrEIA's. One thread.
 
 Both train the paper's model, 5 couplings of width 151, on the same questions. Ours is ``train`` as the experiment calls
-it, shuffling included; FrEIA's is the loop that its users write: plain Adam, the network called for a, b and c, then in
-reverse. A turn is a few dozen steps; what is compared is the median turn.
+it, including shuffling; FrEIA's is the loop that its users write: plain Adam, the network called for a, b and c, then
+in reverse. A turn is a few dozen steps; the median turn is reported.
 
-Ours takes each word of a batch through the network once, so it matters how often words come again: the training pairs
-of Google's questions have few words, those of BATS, if given, more, and in questions of any words hardly one comes
-twice. For these there is also how fast the matrix products of a step would be if nothing else were done. Vectors are
-random, of any dimension.
+Ours maps each distinct word of a batch by the network once, so the speedup depends on how often words repeat: the
+training pairs of the Google test set have few words, those of BATS, if given, more, and in questions of random words
+hardly any repeat. For these, the time of the matrix products of a step alone is reported too. Vectors are random, of
+any dimension.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def their_turn(vectors: WordVectors, data: Examples, batch: int) -> Callable[[],
 
 
 def products(dim: int, batch: int, steps: int) -> Callable[[], object]:
-    """The products of all layers, there and back, of as many steps."""
+    """Returns a function that runs the matrix products of all layers, forward and backward, of as many steps."""
     couplings = [layer for layer in GroupAnalogy(dim, seed=0).group.bijection if isinstance(layer, GlowCoupling)]
     subnets = [subnet for coupling in couplings for subnet in (coupling.subnet1, coupling.subnet2)]
     weights = [weight.detach() for subnet in subnets for weight in (subnet.weight1, subnet.weight2, subnet.weight3)]

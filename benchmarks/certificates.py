@@ -1,9 +1,9 @@
-"""Measured errors against certified ones, on min-max networks trained on the synthetic operations, sizes 2 to 1000.
+"""Measured and certified errors of min-max networks trained on the synthetic operations, for sizes 2 to 1000.
 
-Measured is the worst of 10,000 random multisets of each size, a sample. Our bounds and Theorem 3's are proved, in exact
-arithmetic, from exact Lipschitz constants and from errors up to size 4 that are certified, not sampled. One line gives
-Theorem 3 in the reading that is kindest to it: with the error sampled up to size 4 on [−5, 5] alone, although its proof
-needs it on all intermediate results.
+The measured error is the worst of 10,000 random multisets of each size, a sample. Our bounds and Theorem 3 are proved,
+in exact arithmetic, from exact Lipschitz constants and from certified, not sampled, errors up to size 4. One line gives
+the most favorable reading of Theorem 3: with the error up to size 4 sampled on [−5, 5] only, although its proof needs
+it on all intermediate results.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Glow in 300 dimensions, 5 blocks of width 151, beside FrEIA's in its natural use. One thread.
+"""Glow in 300 dimensions, 5 blocks of width 151, compared with idiomatic FrEIA. One thread.
 
 Forward, inverse, and one training step of φ⁻¹(φ(b) − φ(a) + φ(c)). FrEIA is called three times and trained with plain
-Adam, as its users do; ours takes a, b, c through in one pass and is trained with fused Adam. Weights are of the same
-shapes and start.
+Adam, as its users do; ours maps a, b, c in one pass and is trained with fused Adam. Weights have the same shapes and
+initialization.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Learning an operation: the closed form and the whole search, beside the paper's procedure and DeepSets. One thread.
+"""Learning an operation: closed form and full search, compared with the paper's procedure and DeepSets. One thread.
 
 The paper's five operations, each from 500 multisets of 2–4 numbers. Ours runs in its default configuration on ten
-seeds; the paper's network (min-max, 16 groups of 16 lines, group or semigroup as the truth is, which ours is not told)
-and DeepSets (3 layers of width 32) are trained once for 1000 epochs. Then a million examples in parts.
+seeds; the paper's network (min-max, 16 groups of 16 lines, told whether the truth is a group or semigroup, unlike ours)
+and DeepSets (3 layers of width 32) are trained once for 1000 epochs. Then a million examples in chunks.
 """
 
 from __future__ import annotations

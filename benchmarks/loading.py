@@ -1,4 +1,4 @@
-"""Loading a word2vec binary of 300,000 words × 300: the first time, from the cache, and with gensim."""
+"""Loading a word2vec binary of 300,000 words × 300: first load, from the cache, and with gensim."""
 
 from __future__ import annotations
 

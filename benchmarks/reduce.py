@@ -1,6 +1,6 @@
-"""`reduce` over many multisets: what it costs beyond the bare minimum, and beside other learned aggregations.
+"""`reduce` over many multisets: overhead over the bare minimum, and comparison with other learned aggregations.
 
-First 10 million numbers in 100,000 sets, against φ → index_add → φ⁻¹ written out by hand. Then a size that all rivals
+First 10 million numbers in 100,000 sets, compared with hand-written φ → index_add → φ⁻¹. Then a size that all rivals
 can run: PyG's LCMAggregation and SetTransformerAggregation, and genagg.
 """
 

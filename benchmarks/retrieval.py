@@ -1,13 +1,13 @@
-"""Exact retrieval of the nearest words: queries per second and extra memory, beside gensim, faiss and a matrix product.
+"""Exact nearest-word search: queries per second and extra memory, compared with gensim, faiss and a matrix product.
 
-Random vectors of 300 dimensions; the 4 nearest of each query, which is what both candidate settings of an analogy need.
-gensim answers one query at a time, so it is asked fewer; all take turns in one process. The matrix product is that of
-the same vectors with the same queries, in parts, and nothing else: the peak of the machine.
+Random 300-d vectors; the 4 nearest words of each query, as both candidate settings of an analogy require. gensim
+answers one query at a time, so it gets fewer; all candidates are interleaved in one process. The matrix product is that
+of the same vectors and queries, in chunks, and nothing else: the peak performance of the machine.
 
     python benchmarks/retrieval.py [--words 50000 300000 3000000] [--rounds 5] [--evaluate VECTORS]
 
-With --evaluate, the whole Google set is asked on given vectors too, ours beside gensim's `evaluate_word_analogies`, and
-the answers compared question by question.
+With --evaluate, the Google analogy test set is also evaluated on given vectors, with ours and with gensim's
+`evaluate_word_analogies`, and the answers are compared question by question.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ NEAREST = 4
 
 
 def extra_memory(call: Callable[[], object]) -> float:
-    """Megabytes that the process has in use at most during a call, beyond what it had before."""
+    """Returns the peak memory of a call in megabytes, beyond what the process used before."""
 
     def resident() -> int:
-        # Pages of files that are mapped are not counted: the vectors, if they are on disk.
+        # Pages of memory-mapped files, such as vectors on disk, are not counted.
         fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
         return int(fields["RssAnon"].split()[0])
 
-    # What earlier calls have freed must not hide what this one takes.
+    # Memory freed by earlier calls must not hide the allocations of this one.
     ctypes.CDLL(None).malloc_trim(0)
     before = peak = resident()
     done = threading.Event()
@@ -69,7 +69,7 @@ def matrix_product(vectors: Tensor, queries: Tensor) -> None:
 
 
 def keyed(words: list[str], vectors: Any) -> KeyedVectors:
-    """gensim's object around the same numbers, not a copy."""
+    """Wraps the same vectors in gensim's class, without a copy."""
     result = KeyedVectors(vectors.shape[1])
     result.index_to_key = words
     result.key_to_index = {word: row for row, word in enumerate(words)}

@@ -1,7 +1,7 @@
-"""Many small models at once, beside an ordinary PyTorch loop that trains them one after another. One thread.
+"""Training many small models at once, compared with a plain PyTorch loop that trains them one by one. One thread.
 
-The ordinary loop has its tensors at hand and no DataLoader: shuffle, slice, forward, loss, backward, `optim.Adam`.
-Figures are model-steps a second: the ordinary loop's for the mean over the models, ours for all of them together.
+The plain loop has its tensors in memory and no DataLoader: shuffle, slice, forward, loss, backward, `optim.Adam`.
+Figures are model-steps per second: for the plain loop the mean over the models, for ours all of them together.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BATCH = 32
 
 
 class OrdinaryDeepSets(nn.Module):
-    """DeepSets as anyone would write it."""
+    """Straightforward DeepSets."""
 
     def __init__(self, layers: int, middle: int, hidden: int) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class OrdinaryOperation(nn.Module):
 
 
 def ordinary_seconds(model: nn.Module, data: tuple[Tensor, ...], epochs: int) -> float:
-    """Seconds a step."""
+    """Returns the seconds per step."""
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
     values, mask, target = data
     steps = 0
@@ -73,7 +73,7 @@ def ordinary_seconds(model: nn.Module, data: tuple[Tensor, ...], epochs: int) ->
 
 
 def together_seconds(stacks: Sequence[tuple[nn.Module, int]], data: tuple[Tensor, ...], epochs: int) -> float:
-    """Seconds in which every model has made one step."""
+    """Returns the seconds for one step of every model."""
     total = 0.0
     for stack, models in stacks:
         many = tuple(x.expand(models, *x.shape).contiguous() for x in data)
@@ -90,7 +90,7 @@ def compare(title: str, kind: str, parameters: list[dict[str, Any]], ordinary: S
     groups: dict[int, list[nn.Module]] = {}
     for seed, one in enumerate(parameters):
         groups.setdefault(model.group(one), []).append(model.build(one, seed))
-    for members in groups.values():  # a stack wants the deeper ones first
+    for members in groups.values():  # a stack requires the deeper models first
         members.sort(key=lambda one: -sum(1 for _ in one.parameters()))
     stacks = [(model.stack(members), len(members)) for members in groups.values()]
     for one in ordinary[:2]:

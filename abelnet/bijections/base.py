@@ -1,4 +1,4 @@
-r"""What a bijection is, and how to chain several."""
+r"""Base classes of bijections, and their composition."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 
 
 class Bijection(Configurable, nn.Module, ABC):
-    r"""A trainable invertible map :math:`f` on :math:`\mathbb{R}^d` with an analytic inverse.
+    r"""Trainable invertible map :math:`f` on :math:`\mathbb{R}^d` with a closed-form inverse.
 
-    Subclasses give :meth:`forward`, :meth:`inverse` and :meth:`log_abs_det`, all for any leading dimensions, and keep
-    nothing that is derived from parameters between calls. What else is known about a bijection belongs to its class
-    too: :meth:`config` is what saving asks for, :meth:`slope_bounds` what certificates ask for, and :meth:`expression`
-    what formulas are made of.
+    Subclasses implement :meth:`forward`, :meth:`inverse` and :meth:`log_abs_det` for any leading dimensions, and cache
+    nothing derived from parameters between calls. They also implement what else is known about the map: :meth:`config`
+    for saving, :meth:`slope_bounds` for certificates, and :meth:`expression` for formulas.
 
     Arguments:
         dim: Number of dimensions :math:`d`.
@@ -40,17 +39,17 @@ class Bijection(Configurable, nn.Module, ABC):
 
     @property
     def is_elementwise(self) -> bool:
-        """Whether it maps each dimension by itself."""
+        """Whether each dimension is mapped independently."""
         return False
 
     @property
     def domain(self) -> Region:
-        """Lowest and highest :math:`x`, exclusive: numbers, or tensors with shape :math:`(d)`."""
+        """Lower and upper limit of :math:`x`, exclusive: numbers, or tensors with shape :math:`(d)`."""
         return EVERYWHERE
 
     @property
     def codomain(self) -> Region:
-        """Lowest and highest :math:`f(x)`, exclusive: numbers, or tensors with shape :math:`(d)`."""
+        """Lower and upper limit of :math:`f(x)`, exclusive: numbers, or tensors with shape :math:`(d)`."""
         return EVERYWHERE
 
     @abstractmethod
@@ -63,35 +62,35 @@ class Bijection(Configurable, nn.Module, ABC):
 
     @abstractmethod
     def log_abs_det(self, x: Tensor) -> Tensor:
-        r"""The log-volume change :math:`\log |\det \partial f / \partial x|`, with shape :math:`(*)`."""
+        r"""Returns the log-determinant :math:`\log |\det \partial f / \partial x|`, with shape :math:`(*)`."""
 
     def slope_bounds(self, region: tuple[Tensor, Tensor]) -> Enclosure:
-        r"""Encloses the norm of the Jacobian and the values over a box; proved, in exact arithmetic.
+        r"""Bounds the norm of the Jacobian and the values over a box; proved in exact arithmetic.
 
         Arguments:
             region: Lower and upper corner, each with shape :math:`(d)`, in float64.
         """
-        raise AbelnetError(f"slope_bounds: expected a bijection with proved slopes, got {type(self).__name__}")
+        raise AbelnetError(f"slope_bounds: expected a bijection with proved slope bounds, got {type(self).__name__}")
 
     def inverse_slope_bounds(self, region: tuple[Tensor, Tensor]) -> Enclosure:
-        """:meth:`slope_bounds` of the inverse, over a box of values."""
-        raise AbelnetError(f"inverse_slope_bounds: expected a bijection with proved slopes, got {type(self).__name__}")
+        """Returns :meth:`slope_bounds` of the inverse, over a box of values."""
+        raise AbelnetError(f"inverse_slope_bounds: expected proved slope bounds, got {type(self).__name__}")
 
     def expression(self, x: Expr, dimension: int = 0) -> Expr:
-        """:math:`f(x)` in one dimension, for sympy; raises where there is no closed form."""
+        """Returns :math:`f(x)` in one dimension as a sympy expression; raises if there is no closed form."""
         raise AbelnetError(f"expression: expected a bijection with a closed form, got {type(self).__name__}")
 
     def inverse_expression(self, y: Expr, dimension: int = 0) -> Expr:
-        """:math:`f^{-1}(y)` in one dimension, for sympy; raises where there is no closed form."""
+        """Returns :math:`f^{-1}(y)` in one dimension as a sympy expression; raises if there is no closed form."""
         raise AbelnetError(f"inverse_expression: expected a bijection with a closed form, got {type(self).__name__}")
 
     def curves(self) -> list[Elementwise]:
-        """The curves that it consists of, in order; elementwise bijections only."""
-        raise AbelnetError(f"bijection: expected a curve for each dimension, got {type(self).__name__}")
+        """Returns the curves that are composed, in order; elementwise bijections only."""
+        raise AbelnetError(f"bijection: expected an elementwise bijection, got {type(self).__name__}")
 
     @torch.no_grad()
     def snapshot(self) -> Bijection:
-        """A copy in float64 that is not trained, in the form that is fastest to evaluate."""
+        """Returns a frozen copy in float64, in the form that is fastest to evaluate."""
         return copy.deepcopy(self).double().requires_grad_(False)
 
     def extra_repr(self) -> str:
@@ -99,10 +98,10 @@ class Bijection(Configurable, nn.Module, ABC):
 
 
 class Elementwise(Bijection):
-    r"""A bijection that maps each dimension by a curve of its own: :math:`f(x)_i = f_i(x_i)`.
+    r"""Bijection that maps each dimension by its own monotonic curve: :math:`f(x)_i = f_i(x_i)`.
 
-    Subclasses give :meth:`forward`, :meth:`inverse` and :meth:`log_slope`, and :meth:`turning_points` where slopes are
-    to be certified.
+    Subclasses implement :meth:`forward`, :meth:`inverse` and :meth:`log_slope`, and :meth:`turning_points` for
+    certified slopes.
     """
 
     @property
@@ -111,12 +110,12 @@ class Elementwise(Bijection):
 
     @property
     def has_straight_tails(self) -> bool:
-        """Whether the curves are straight beyond their last turning points."""
+        """Whether the curves are linear beyond their outermost turning points."""
         return False
 
     @abstractmethod
     def log_slope(self, x: Tensor) -> Tensor:
-        r"""The slopes :math:`\log |f_i'(x_i)|`, with shape :math:`(*, d)`."""
+        r"""Returns the log-slopes :math:`\log |f_i'(x_i)|`, with shape :math:`(*, d)`."""
 
     def log_abs_det(self, x: Tensor) -> Tensor:
         return self.log_slope(x).sum(-1)
@@ -135,11 +134,14 @@ class Elementwise(Bijection):
         raise AbelnetError(f"select: expected a class that can be stacked, got {type(self).__name__}")
 
     def turning_points(self, dimension: int = 0) -> Tensor:
-        """Places, in float64, between which the slope in one dimension only rises or only falls."""
-        raise AbelnetError(f"turning_points: expected a curve with known ones, got {type(self).__name__}")
+        """Returns points, in float64, between which the slope in one dimension is monotonic."""
+        raise AbelnetError(f"turning_points: expected a curve with known turning points, got {type(self).__name__}")
 
     def slopes_between(self, places: Tensor, dimension: int = 0) -> tuple[Tensor, Tensor]:
-        """Least and largest slope between neighbors of ascending places :math:`(n)`, among them all turning points."""
+        """Returns the smallest and largest slope between adjacent ascending points :math:`(n)`.
+
+        The points must include all turning points.
+        """
         slopes = self.log_slope(places[:, None].expand(-1, self.dim))[:, dimension].exp()
         slopes = slopes.nan_to_num(1.0, math.inf)  # 0 times log 0: the power 1 at 0
         return torch.minimum(slopes[1:], slopes[:-1]), torch.maximum(slopes[1:], slopes[:-1])
@@ -155,12 +157,12 @@ class Elementwise(Bijection):
 
 
 class Chain(Bijection):
-    r"""One bijection after another.
+    r"""Composition of bijections.
 
     .. math:: f(x) = f_k(\dots f_2(f_1(x)))
 
     Arguments:
-        bijections: The maps :math:`f_1, \dots, f_k`, all of the same number of dimensions.
+        bijections: The maps :math:`f_1, \dots, f_k`, all with the same number of dimensions.
 
     Example:
         >>> import torch
@@ -174,10 +176,10 @@ class Chain(Bijection):
     def __init__(self, *bijections: Bijection) -> None:
         for bijection in bijections:
             if not isinstance(bijection, Bijection):
-                raise AbelnetError(f"bijections: expected each a Bijection, got {type(bijection).__name__}")
+                raise AbelnetError(f"bijections: expected Bijection instances, got {type(bijection).__name__}")
         dims = {bijection.dim for bijection in bijections}
         if len(dims) != 1:
-            raise AbelnetError(f"bijections: expected one or more of equal dimension, got dimensions {sorted(dims)}")
+            raise AbelnetError(f"bijections: expected one or more with equal dim, got {sorted(dims)}")
         super().__init__(dims.pop())
         self.bijections = nn.ModuleList(bijections)
 
@@ -266,12 +268,12 @@ class Chain(Bijection):
 
 
 def _image(bijection: Bijection, region: Region) -> Region:
-    """The values of a bijection over part of its domain."""
+    """Returns the image of a region under a bijection."""
     return _carried(bijection.forward, bijection.domain, bijection.codomain, region, bijection)
 
 
 def _preimage(bijection: Bijection, region: Region) -> Region:
-    """The places whose values lie in a region."""
+    """Returns the preimage of a region under a bijection."""
     return _carried(bijection.inverse, bijection.codomain, bijection.domain, region, bijection)
 
 
@@ -279,11 +281,11 @@ def _preimage(bijection: Bijection, region: Region) -> Region:
 def _carried(
     function: Callable[[Tensor], Tensor], source: Region, target: Region, region: Region, bijection: Bijection
 ) -> Region:
-    """A region carried over by monotonic curves; where it reaches beyond their source, to the end of their target."""
+    """Maps a region by monotonic curves; where it exceeds their source, the result extends to the end of the target."""
     if _is_everywhere(region):
         return target
     if not bijection.is_elementwise:
-        raise AbelnetError(f"domain: expected curves beside a bounded domain, got {type(bijection).__name__}")
+        raise AbelnetError(f"domain: expected elementwise bijections if it is bounded, got {type(bijection).__name__}")
     corners = (torch.as_tensor(end, dtype=torch.float64).expand(bijection.dim) for end in (*source, *target, *region))
     source_low, source_high, target_low, target_high, low, high = corners
     first = torch.where(

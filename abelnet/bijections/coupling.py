@@ -1,7 +1,7 @@
-r"""Glow: affine couplings that alternate with fixed permutations, for any number of dimensions from 2 up.
+r"""Glow normalizing flow: affine couplings alternating with fixed permutations, in two or more dimensions.
 
-Inside, activations are kept feature-major, with shape :math:`(d, N)`: halves of a vector are then contiguous, a
-permutation copies whole rows, and every product is weight times activation with no transpose in either direction.
+Activations are stored feature-major, with shape :math:`(d, N)`: the halves of a vector are contiguous, a permutation
+copies whole rows, and every matrix product is weight times activation, without a transpose in either direction.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from abelnet.bijections.slopes import Enclosure
 from abelnet.checks import check_count, check_values
 from abelnet.errors import AbelnetError
 
-# Rows that pass through all layers together: more would fall out of the processor's cache between two layers.
+# Rows that pass through all layers together: more would not stay in the CPU cache between layers.
 _CHUNK = 768
 
 
 class _ColumnBijection(Bijection):
-    """A bijection that works on columns :math:`(d, N)`; this class brings any :math:`(*, d)` into that form."""
+    """Bijection that works on columns :math:`(d, N)`; converts inputs of any shape :math:`(*, d)`."""
 
     def forward(self, x: Tensor) -> Tensor:
         return self._by_columns("x", x, self.forward_columns)
@@ -39,20 +39,20 @@ class _ColumnBijection(Bijection):
 
     @abstractmethod
     def forward_columns(self, x: Tensor) -> Tensor:
-        """:meth:`forward` of columns, with shape :math:`(d, N)`."""
+        """Applies :meth:`forward` to columns, with shape :math:`(d, N)`."""
 
     @abstractmethod
     def inverse_columns(self, y: Tensor) -> Tensor:
-        """:meth:`inverse` of columns, with shape :math:`(d, N)`."""
+        """Applies :meth:`inverse` to columns, with shape :math:`(d, N)`."""
 
     @abstractmethod
     def log_abs_det_columns(self, x: Tensor) -> Tensor:
-        """:meth:`log_abs_det` of columns, with shape :math:`(N)`."""
+        """Applies :meth:`log_abs_det` to columns; the result has shape :math:`(N)`."""
 
     def _by_columns(self, name: str, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
         check_values(name, x, self.dim)
         rows = x.reshape(-1, self.dim)
-        # Traced graphs have the whole batch in view and need no chunks, which would fix the batch size.
+        # Traced graphs see the whole batch and need no chunks, which would fix the batch size.
         chunks = [rows] if torch.compiler.is_compiling() or len(rows) <= _CHUNK else torch.split(rows, _CHUNK)
         mapped = [function(chunk.t().contiguous()).t() for chunk in chunks]
         result = mapped[0] if len(mapped) == 1 else torch.cat(mapped)
@@ -60,15 +60,15 @@ class _ColumnBijection(Bijection):
 
 
 class GlowCoupling(_ColumnBijection):
-    r"""Transforms each half of a vector by a scale and a shift that depend on the other half.
+    r"""Affine coupling: each half of a vector is scaled and shifted by functions of the other half.
 
     .. math::
         y_1 &= \exp(\sigma(\alpha_2(x_2))) \, x_1 + \beta_2(x_2) \\
         y_2 &= \exp(\sigma(\alpha_1(y_1))) \, x_2 + \beta_1(y_1)
 
-    Each pair :math:`(\alpha, \beta)` is the output of one three-layer network with ReLU between the layers, and
-    :math:`\sigma(a) = 0.636 \, c \arctan a` keeps the log-scales within :math:`\pm c`. This is the arithmetic of
-    FrEIA's ``GLOWCouplingBlock``; the networks go by the same names.
+    Each pair :math:`(\alpha, \beta)` is the output of a three-layer ReLU network, and
+    :math:`\sigma(a) = 0.636 \, c \arctan a` keeps the log-scales within :math:`\pm c`. The arithmetic and the names of
+    the networks are those of FrEIA's ``GLOWCouplingBlock``.
 
     References:
         Kingma & Dhariwal, Glow: generative flow with invertible 1x1 convolutions, NeurIPS 2018.
@@ -76,11 +76,11 @@ class GlowCoupling(_ColumnBijection):
     Arguments:
         dim: Number of dimensions :math:`d`, at least 2.
         hidden: Width of the hidden layers.
-        clamp: Limit :math:`c` of the log-scales.
-        gain: Scale of the last layers at the start. At 0 the coupling starts as the identity, exactly; at 1 all layers
-            start as ``nn.Linear`` does, and far from zero the map is then too steep for float32 to be undone: a stack
-            of five in 300 dimensions has, for vectors of length 1000, a condition number of about :math:`10^9`.
-        seed: Fixes the start; otherwise torch's own random state does.
+        clamp: Bound :math:`c` on the log-scales.
+        gain: Initial scale of the last layers. With 0 the coupling is initialized to exactly the identity; with 1 all
+            layers are initialized as in ``nn.Linear``, and far from zero the map is too steep to invert in float32:
+            five couplings in 300 dimensions have a condition number of about :math:`10^9` at vectors of length 1000.
+        seed: Random seed; torch's global generator is used if not given.
 
     Example:
         >>> bijection = GlowCoupling(4, hidden=8, seed=0)
@@ -102,10 +102,10 @@ class GlowCoupling(_ColumnBijection):
     ) -> None:
         super().__init__(dim)
         if dim < 2:
-            raise AbelnetError(f"dim: expected at least 2 dimensions to couple, got {dim}; use a 1-D bijection")
+            raise AbelnetError(f"dim: expected at least 2 dimensions, got {dim}; use an elementwise bijection")
         hidden = check_count("hidden", hidden)
         if not 0 < clamp < math.inf:
-            raise AbelnetError(f"clamp: expected above 0 and finite, got {clamp}")
+            raise AbelnetError(f"clamp: expected a finite number above 0, got {clamp}")
         self.hidden, self.clamp, self.gain = hidden, clamp, gain
         self.cuts = [round(dim / 2), dim - round(dim / 2)]
 
@@ -114,7 +114,7 @@ class GlowCoupling(_ColumnBijection):
         self.reset_parameters(seed)
 
     def reset_parameters(self, seed: int | None = None) -> None:
-        """Start with the weights of ``nn.Linear``, those of the last layers times the gain."""
+        """Initializes all layers as in ``nn.Linear``, with the last layers scaled by the gain."""
         generator = None
         if seed is not None:
             generator = torch.Generator(next(self.parameters()).device).manual_seed(seed)
@@ -160,7 +160,7 @@ class GlowCoupling(_ColumnBijection):
         return f"dim={self.dim}, hidden={self.hidden}, clamp={self.clamp}"
 
     def _coefficients(self, subnet: _Subnet, x: Tensor, sign: int = 1) -> tuple[Tensor, Tensor]:
-        """Log-scale, times the sign, and shift."""
+        """Returns the log-scale, multiplied by the sign, and the shift."""
         raw, shift = subnet(x).chunk(2)
         return torch.atan(raw) * (sign * 0.636 * self.clamp), shift
 
@@ -168,11 +168,11 @@ class GlowCoupling(_ColumnBijection):
     def _enclose_half(
         self, subnet: _Subnet, changed: tuple[Tensor, Tensor], given: tuple[Tensor, Tensor], *, inverse: bool = False
     ) -> Enclosure:
-        """Encloses one half-step: the norm of its Jacobian, and the box of the half that it changes."""
+        """Bounds one half-step: the norm of its Jacobian, and the box of the half that it changes."""
         (raw_low, shift_low), (raw_high, shift_high) = (corner.chunk(2) for corner in subnet.enclose(*given))
         limit = 0.636 * self.clamp
         scale_low, scale_high = (limit * torch.atan(raw) for raw in (raw_low, raw_high))
-        # The log-scale is steepest where its raw value is nearest to 0.
+        # The log-scale is steepest where its raw value is closest to 0.
         nearest = torch.maximum(torch.maximum(raw_low, -raw_high), torch.zeros_like(raw_low))
         steepness = limit / (1 + nearest**2)
         to_raw, to_shift = subnet.norms()
@@ -194,10 +194,10 @@ class GlowCoupling(_ColumnBijection):
 
 
 class _Subnet(nn.Module):
-    """A three-layer network on columns, :math:`(d, N)` to :math:`(d', N)`, with biases kept as columns.
+    """Three-layer ReLU network on columns, :math:`(d, N)` to :math:`(d', N)`, with biases stored as columns.
 
-    Hidden layers are padded to a multiple of 8 units, which matrix products are fastest with. A padded unit has all its
-    weights at zero, so it says nothing, gets no gradient, and stays that way.
+    Hidden layers are padded to a multiple of 8 units, for faster matrix products. All weights of a padded unit are
+    zero, so it has no effect, gets no gradient, and stays zero.
     """
 
     def __init__(
@@ -215,14 +215,14 @@ class _Subnet(nn.Module):
         self.weight3, self.bias3 = parameter(width_out, width), parameter(width_out, 1)
 
     def reset_parameters(self, gain: float, generator: torch.Generator | None) -> None:
-        """Start with the weights of ``nn.Linear``, those of the last layer times the gain."""
+        """Initializes all layers as in ``nn.Linear``, with the last layer scaled by the gain."""
         for (weight, bias), scale in zip(self.layers(), (1.0, 1.0, gain), strict=True):
             bound = scale / math.sqrt(weight.shape[1])
             nn.init.uniform_(weight, -bound, bound, generator=generator)
             nn.init.uniform_(bias, -bound, bound, generator=generator)
 
     def layers(self) -> list[tuple[Tensor, Tensor]]:
-        """Weight and bias of each layer without the padding, as views."""
+        """Returns views of the weight and bias of each layer, without padding."""
         h = self.hidden
         return [
             (self.weight1.detach()[:h], self.bias1.detach()[:h]),
@@ -231,7 +231,7 @@ class _Subnet(nn.Module):
         ]
 
     def enclose(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-        """A box around the values over a box, by interval arithmetic."""
+        """Bounds the values over a box by interval arithmetic."""
         for i, (weight, bias) in enumerate(self.layers()):
             center, radius = (low + high) / 2, (high - low) / 2
             middle, spread = weight @ center + bias[:, 0], weight.abs() @ radius
@@ -241,7 +241,7 @@ class _Subnet(nn.Module):
         return low, high
 
     def norms(self) -> tuple[float, float]:
-        """Upper bounds of the norms of the Jacobians of the two halves of the output."""
+        """Returns upper bounds on the Jacobian norms of the two halves of the output."""
         first, second, (weight, _) = self.layers()
         before = torch.linalg.matrix_norm(first[0], 2) * torch.linalg.matrix_norm(second[0], 2)
         to_raw, to_shift = (float(before * torch.linalg.matrix_norm(half, 2)) for half in weight.chunk(2))
@@ -254,14 +254,14 @@ class _Subnet(nn.Module):
 
 
 class Permutation(_ColumnBijection):
-    r"""Puts the dimensions into another, fixed order.
+    r"""Fixed permutation of the dimensions.
 
     .. math:: f(x)_i = x_{\pi(i)}
 
     Arguments:
         dim: Number of dimensions :math:`d`.
-        order: The permutation :math:`\pi`; drawn at random where it is not given.
-        seed: Fixes the random permutation; otherwise torch's own random state does.
+        order: The permutation :math:`\pi`; drawn at random if not given.
+        seed: Random seed; torch's global generator is used if not given.
 
     Example:
         >>> bijection = Permutation(3, order=[2, 0, 1])
@@ -287,7 +287,7 @@ class Permutation(_ColumnBijection):
         self.reset_parameters(seed, order)
 
     def reset_parameters(self, seed: int | None = None, order: Sequence[int] | None = None) -> None:
-        """Take the given order, or draw one."""
+        """Sets the given order, or draws one."""
         generator = None if seed is None else torch.Generator().manual_seed(seed)
         drawn = torch.randperm(self.dim, generator=generator) if order is None else torch.tensor(order)
         self.order.copy_(drawn)
@@ -313,7 +313,7 @@ class Permutation(_ColumnBijection):
 
 
 class Glow(_ColumnBijection, Chain):
-    r"""A chain of couplings and permutations that stays feature-major from end to end.
+    r"""Normalizing flow of couplings and permutations, feature-major from end to end.
 
     Arguments:
         bijections: :class:`GlowCoupling` and :class:`Permutation`, in order.
@@ -362,18 +362,18 @@ def glow(
     device: torch.device | None = None,
     dtype: torch.dtype | None = None,
 ) -> Glow:
-    r"""Builds the invertible network of the paper: ``layers`` times a coupling, then a random permutation.
+    r"""Builds the invertible network of the paper: ``layers`` couplings, each followed by a random permutation.
 
-    With a gain of 0 the couplings start as the identity, and an operation over it starts as its law, which no
-    permutation changes.
+    With a gain of 0 the couplings are initialized to the identity, and an operation built on the network to its law,
+    which permutations do not change.
 
     Arguments:
         dim: Number of dimensions :math:`d`, at least 2.
         layers: Number of couplings.
-        hidden: Width of their networks.
-        clamp: Limit of the log-scales.
-        gain: Scale of the last layers of the networks at the start; 0 starts every coupling as the identity.
-        seed: Fixes permutations and start; otherwise torch's own random state does.
+        hidden: Width of the hidden layers of their networks.
+        clamp: Bound on the log-scales.
+        gain: Initial scale of the last layers of the networks; with 0 every coupling is initialized to the identity.
+        seed: Random seed; torch's global generator is used if not given.
 
     Example:
         >>> bijection = glow(300, layers=5, hidden=151, seed=0)

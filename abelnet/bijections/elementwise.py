@@ -1,4 +1,4 @@
-r"""Bijections of few parameters that are exact everywhere: lines, and curves between powers and logarithms."""
+r"""Elementwise bijections with closed-form inverses and few parameters: affine and sinh-arcsinh."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class Affine(Elementwise):
-    r"""Scales and shifts each dimension.
+    r"""Affine transform, applied independently to each dimension.
 
     .. math:: f(x) = \exp(a) x + b
 
-    Starts as the identity.
+    Initialized to the identity.
 
     Arguments:
         dim: Number of dimensions :math:`d`.
@@ -41,7 +41,7 @@ class Affine(Elementwise):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Start as the identity."""
+        """Resets to the identity."""
         nn.init.zeros_(self.log_scale)
         nn.init.zeros_(self.shift)
 
@@ -83,13 +83,13 @@ class Affine(Elementwise):
 
 
 class SinhArcsinh(Elementwise):
-    r"""Bends the real line between powers and logarithms, one curve per dimension.
+    r"""Sinh-arcsinh transform, applied independently to each dimension.
 
     .. math:: f(x) = \frac{\lambda}{\delta} \sinh(\delta \operatorname{arcsinh}(x / \lambda))
 
-    Near zero it is the identity; far out it grows as :math:`|x|^\delta`. Its inverse is itself with
-    :math:`\delta \to 1 / \delta` and :math:`\lambda \to \lambda / \delta`, so both directions are exact everywhere,
-    however far a sum of values leaves the range seen in training. Starts as the identity.
+    Near zero it is the identity; for large inputs it grows as :math:`|x|^\delta`, between power laws and logarithms.
+    The inverse is the same transform with :math:`\delta \to 1 / \delta` and :math:`\lambda \to \lambda / \delta`, so
+    both directions are exact far outside the range of the training data. Initialized to the identity.
 
     References:
         Jones & Pewsey, Sinh-arcsinh distributions, Biometrika 2009.
@@ -111,7 +111,7 @@ class SinhArcsinh(Elementwise):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Start as the identity."""
+        """Resets to the identity."""
         nn.init.zeros_(self.log_tail)
         nn.init.zeros_(self.log_scale)
 

@@ -1,7 +1,7 @@
-r"""Families of curves with few parameters, such as powers and logarithms: the generators of most laws of practice.
+r"""Parametric families of curves, such as powers and logarithms: the generators of most laws used in practice.
 
-A :class:`Family` is a formula :math:`g_\theta` and all that is known about it; a :class:`Generator` is a bijection that
-applies one. A new family is one class here, and is then learned, saved, certified and printed like the others.
+A :class:`Family` is a formula :math:`g_\theta` with its known properties; a :class:`Generator` is a bijection that
+applies it. To add a family, add a class here; learning, saving, certificates and formulas then support it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ Number = float | Tensor
 
 
 class Family(Configurable, ABC):
-    r"""A family of increasing or decreasing curves :math:`g_\theta`, as functions of values and parameters.
+    r"""Family of monotonic curves :math:`g_\theta`, as functions of values and parameters.
 
     Attributes:
-        name: What it is called.
+        name: Name of the family.
         parameters: Names of the parameters :math:`\theta`.
-        formula: What it is, in terms of the parameters.
-        turns: Places between which the slope only rises or only falls, whatever the parameters.
+        formula: Formula in terms of the parameters.
+        turns: Points between which the slope is monotonic for all parameters.
         parameters_are: Whether parameters may be any finite numbers, or must be nonzero or positive.
     """
 
@@ -56,46 +56,46 @@ class Family(Configurable, ABC):
         return hash(type(self))
 
     def is_valid(self, *theta: Number) -> bool | Tensor:
-        """Whether the parameters make a bijection, of each dimension where they are tensors."""
+        """Returns whether the parameters give a bijection, per dimension if they are tensors."""
         if self.parameters_are == "finite" or not theta:
             return True
         return theta[0] != 0 if self.parameters_are == "nonzero" else theta[0] > 0
 
     @abstractmethod
     def forward(self, x: Tensor, *theta: Number) -> Tensor:
-        r"""The curve :math:`g_\theta(x)`."""
+        r"""Returns :math:`g_\theta(x)`."""
 
     @abstractmethod
     def inverse(self, u: Tensor, *theta: Number) -> Tensor:
-        r"""The inverse :math:`g_\theta^{-1}(u)`, where :math:`u` is a value of :math:`g_\theta`."""
+        r"""Returns :math:`g_\theta^{-1}(u)` for :math:`u` in the codomain."""
 
     @abstractmethod
     def log_slope(self, x: Tensor, *theta: Number) -> Tensor:
-        r"""The logarithm of the slope, :math:`\log |g_\theta'(x)|`."""
+        r"""Returns the log-slope :math:`\log |g_\theta'(x)|`."""
 
     @abstractmethod
     def expression(self, x: Expr, *theta: Expr) -> Expr:
-        r""":math:`g_\theta(x)` for sympy."""
+        r"""Returns :math:`g_\theta(x)` as a sympy expression."""
 
     @abstractmethod
     def inverse_expression(self, u: Expr, *theta: Expr) -> Expr:
-        r""":math:`g_\theta^{-1}(u)` for sympy."""
+        r"""Returns :math:`g_\theta^{-1}(u)` as a sympy expression."""
 
     def domain(self, *theta: Number) -> Region:
-        """Lowest and highest :math:`x`, exclusive."""
+        """Returns the lower and upper limit of :math:`x`, exclusive."""
         return EVERYWHERE
 
     def codomain(self, *theta: Number) -> Region:
-        """Lowest and highest :math:`u`, exclusive."""
+        """Returns the lower and upper limit of :math:`u`, exclusive."""
         return EVERYWHERE
 
     def lower_limits(self, values: Tensor) -> tuple[float | None, ...]:
-        """What each parameter must lie above for all values to be in the domain; None where it may have any sign."""
+        """Returns the lower limit of each parameter for all values to be in the domain; None if any sign is allowed."""
         return ()
 
     @abstractmethod
     def starts(self, values: Tensor, results: Tensor) -> list[tuple[float, ...]]:
-        """Parameters to start a fit from, for elements and results like these; none where it cannot fit."""
+        """Returns initial parameters for a fit to these elements and results; empty if the family cannot fit."""
 
 
 class _Identity(Family):
@@ -145,7 +145,7 @@ class _Power(Family):
         return _signed_power(u, 1 / theta[0])
 
     def domain(self, *theta: Number) -> Region:
-        # A power below zero turns the line inside out at 0.
+        # A negative power has a pole at 0.
         return _limit(theta[0] > 0, -math.inf, 0.0), math.inf
 
     codomain = domain
@@ -339,11 +339,11 @@ FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (_Identity(), _Power(), _Exponential(), _Logarithm(), _Logit(), _Arctanh(), _Arcsinh())
 }
-"""The families by name, the plainest first."""
+"""Families by name, simplest first."""
 
 
 class Generator(Elementwise):
-    r"""A curve of a known family, one per dimension.
+    r"""Curve of a parametric family, applied independently to each dimension.
 
     ================  ===========================================  ==========================================
     kind              :math:`g(x)`                                 domain
@@ -357,11 +357,11 @@ class Generator(Elementwise):
     ``arcsinh``       :math:`\operatorname{arcsinh}(x / c)`        everywhere, with :math:`c > 0`
     ================  ===========================================  ==========================================
 
-    Unlike other bijections it need not reach all real numbers: :meth:`inverse` is NaN outside the codomain.
+    Unlike other bijections it may not map onto all real numbers: :meth:`inverse` is NaN outside the codomain.
 
     Arguments:
         dim: Number of dimensions :math:`d`.
-        kind: One of the names above, or a :class:`Family` of your own.
+        kind: One of the names above, or a custom :class:`Family`.
         parameters: The values of :math:`p`, :math:`k` or :math:`c`, each a number or a tensor :math:`(d)`.
 
     Example:
@@ -387,7 +387,7 @@ class Generator(Elementwise):
         names = self.family.parameters
         if len(parameters) != len(names):
             raise AbelnetError(
-                f"parameters: expected {len(names)} of {self.kind} ({', '.join(names)}), got {len(parameters)}"
+                f"parameters: expected {len(names)} for {self.kind} ({', '.join(names)}), got {len(parameters)}"
             )
         self.values = nn.ParameterList(
             torch.as_tensor(value, dtype=dtype, device=device).expand(dim).clone() for value in parameters

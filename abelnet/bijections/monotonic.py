@@ -1,4 +1,4 @@
-r"""The min-max network of the paper: piecewise linear, monotonic, with an analytic inverse."""
+r"""Min-max network of the paper: piecewise linear, monotonic, with a closed-form inverse."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from abelnet.errors import AbelnetError
 if TYPE_CHECKING:
     from sympy import Expr
 
-# Numbers of lines evaluated at a time when the active ones are searched: bounds memory whatever the batch.
+# Line values evaluated at a time when searching for the active lines: bounds memory for any batch size.
 _CHUNK = 1 << 22
 
 
 class Monotonic(Elementwise):
-    r"""The smallest of the largest of lines whose slopes all have one sign, one such curve per dimension.
+    r"""Monotonic min-max network: a minimum of maxima of lines with slopes of one sign, one curve per dimension.
 
     .. math:: f(x) = \min_k \max_j \left( s \exp(w_{kj}) x + b_{kj} \right)
 
-    Its inverse takes the inverse lines: :math:`\max_k \min_j` of them for :math:`s > 0`, :math:`\min_k \max_j` for
-    :math:`s < 0`. The sign term is :math:`s = r + \operatorname{copysign}(10^{-3}, r)` with :math:`r` learned, so that
-    training may carry it from one sign to the other but never leave it at 0, where nothing could be inverted.
+    The inverse is :math:`\max_k \min_j` of the inverse lines for :math:`s > 0`, :math:`\min_k \max_j` for
+    :math:`s < 0`. The sign term is :math:`s = r + \operatorname{copysign}(10^{-3}, r)` with :math:`r` learned, so
+    training can change the sign but never reaches 0, where the map is not invertible.
 
     References:
         Sill, Monotonic networks, NIPS 1997.
@@ -39,9 +39,9 @@ class Monotonic(Elementwise):
         dim: Number of dimensions :math:`d`.
         groups: Number of groups :math:`K`.
         units: Number of lines in each group :math:`J`.
-        near: Slope and offset of a line to start close to, such as ``(1.0, 0.0)`` for the identity: all lines then
-            differ from it by about a twentieth. None starts at random lines.
-        seed: Fixes the start; otherwise torch's own random state does.
+        near: Slope and offset of a line to initialize close to, such as ``(1.0, 0.0)`` for the identity: all lines
+            differ from it by about 5%. If None, lines are initialized at random.
+        seed: Random seed; torch's global generator is used if not given.
 
     Example:
         >>> bijection = Monotonic(2, groups=4, units=3, seed=0)
@@ -72,7 +72,7 @@ class Monotonic(Elementwise):
         self.reset_parameters(seed)
 
     def reset_parameters(self, seed: int | None = None) -> None:
-        """Start at random lines, close to the line ``near`` where there is one."""
+        """Initializes lines at random, close to the line ``near`` if given."""
         generator = None if seed is None else torch.Generator(self.bias.device).manual_seed(seed)
         slope, offset = self.near or (1.0, 0.0)
         spread = 1.0 if self.near is None else 0.05
@@ -199,9 +199,9 @@ class Monotonic(Elementwise):
             start += one.dim
 
     def _active(self, x: Tensor, inverse: bool = False) -> tuple[Tensor, Tensor]:
-        """Slope and bias of the line that decides each value, with the shape of ``x``."""
+        """Returns slope and bias of the active line of each value, with the shape of ``x``."""
         slope = self._slope()
-        # The search needs no gradient: only the line that was found has one.
+        # The search needs no gradient: only the active line gets one.
         found = self._search(x.detach(), slope.detach(), self.bias.detach(), inverse).reshape(-1)
         return (
             slope.reshape(-1).index_select(0, found).reshape(x.shape),
@@ -209,17 +209,17 @@ class Monotonic(Elementwise):
         )
 
     def _search(self, x: Tensor, slope: Tensor, bias: Tensor, inverse: bool) -> Tensor:
-        """The place of the deciding line among all lines of all dimensions."""
+        """Returns the index of the active line among all lines of all dimensions."""
         rows = max(1, _CHUNK // bias.numel())
         if not torch.compiler.is_compiling() and x.ndim > 1 and x.numel() > rows * self.dim:
             chunks = torch.split(x.reshape(-1, self.dim), rows)
             return torch.cat([self._search(chunk, slope, bias, inverse) for chunk in chunks]).reshape(x.shape)
         if inverse:
-            # The negative of a max-min of inverse lines is the min-max of their negatives: with the signs turned, the
-            # search below serves both directions and both signs.
+            # The negative of a max-min of inverse lines is the min-max of their negatives: with flipped signs, the
+            # search below covers both directions and both signs.
             scale = -slope[:, :1, :1].sign() / slope
             bias, slope = -bias * scale, scale
-        # Only the group needs the largest line of each; which one it was is asked within that group alone.
+        # Selecting the group needs only the maxima; the argmax is taken within the selected group alone.
         group = torch.addcmul(bias, slope, x[..., None, None]).amax(-1).argmin(-1)
         group = group + torch.arange(self.dim, device=x.device) * bias.shape[1]
         lines = [part.reshape(-1, bias.shape[2]).index_select(0, group.reshape(-1)) for part in (bias, slope)]

@@ -1,4 +1,4 @@
-r"""Straight pieces between kinks: what a min-max network is once it is trained."""
+r"""Piecewise linear curves with known breakpoints: a trained min-max network in a form that is fast to evaluate."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class Polyline(Elementwise):
-    r"""The smallest of the largest of lines, one such curve per dimension, with its kinks known.
+    r"""Minimum of maxima of lines as a piecewise linear curve with known breakpoints, one per dimension.
 
     .. math:: f(x) = \min_k \max_j (s_{kj} x + b_{kj}) = s_i x + b_i, \quad x_i < x \le x_{i+1}
 
-    A value is found by bisection among the kinks instead of a search through all lines. It is what
-    :meth:`Monotonic.snapshot <abelnet.Monotonic.snapshot>` gives: a picture of a network, not a trainable one.
+    Evaluation bisects the breakpoints instead of searching all lines. Returned by
+    :meth:`Monotonic.snapshot <abelnet.Monotonic.snapshot>`; not trainable.
 
     Arguments:
         slopes: Slopes :math:`s`, all of one sign in each dimension, with shape :math:`(d, K, J)`.
@@ -64,7 +64,7 @@ class Polyline(Elementwise):
         columns = []
         for i, (kinks, (slope, bias)) in enumerate(zip(self.kinks, self.lines, strict=True)):
             heights = slope[1:] * kinks + bias[1:]
-            # A falling curve is looked up upside down.
+            # A decreasing curve is looked up with flipped signs.
             sign = slope[0].sign()
             piece = torch.searchsorted((sign * heights).contiguous(), (sign * y[..., i]).contiguous())
             columns.append((y[..., i] - bias[piece]) / slope[piece])
@@ -82,7 +82,7 @@ class Polyline(Elementwise):
         return self.kinks[dimension]
 
     def slopes_between(self, places: Tensor, dimension: int = 0) -> tuple[Tensor, Tensor]:
-        # At a kink the slope is that of either side: between kinks it is one number.
+        # At a breakpoint the slope is that of either side; in the middle of a piece it is unique.
         middle = (places[1:] + places[:-1]) / 2
         slopes = self.log_slope(middle[:, None].expand(-1, self.dim))[:, dimension].exp()
         return slopes, slopes
@@ -110,15 +110,15 @@ class Polyline(Elementwise):
 
 
 def _kinks(slope: Tensor, bias: Tensor) -> Tensor:
-    """Where the smallest of the largest of lines :math:`(K, J)` passes from one line to another.
+    """Returns the breakpoints of the minimum of maxima of lines :math:`(K, J)`.
 
-    Rounding decides in favour of a place too many, which does no harm.
+    Rounding may add a superfluous point, which is harmless.
     """
     crossing = _crossings(slope, bias)
     highest = (slope[:, None] * crossing[..., None] + bias[:, None]).amax(-1)
     on_top = _pair_heights(slope, bias, crossing) >= highest - 1e-9 * (1 + highest.abs())
     ends = ascending(crossing[on_top], slope.new_tensor([-FAR, FAR]))
-    # Between these each group is one line.
+    # Between these points each group is a single line.
     middle = (ends[1:] + ends[:-1]) / 2
     if len(middle) > 1:
         middle[0], middle[-1] = ends[1] - 1, ends[-2] + 1
@@ -135,7 +135,7 @@ def _kinks(slope: Tensor, bias: Tensor) -> Tensor:
 
 
 def _crossings(slope: Tensor, bias: Tensor) -> Tensor:
-    """Where each pair of lines of a row meet, :math:`(R, L)` to :math:`(R, P)`; NaN for parallels."""
+    """Returns where each pair of lines of a row intersects, :math:`(R, L)` to :math:`(R, P)`; NaN if parallel."""
     i, j = torch.triu_indices(slope.shape[1], slope.shape[1], 1)
     x = (bias[:, j] - bias[:, i]) / (slope[:, i] - slope[:, j])
     return torch.where(x.abs() < FAR, x, math.nan)

@@ -1,9 +1,8 @@
-r"""Enclosures of the slopes of curves: what is proved about :math:`|f'|` between places.
+r"""Proved bounds on the slopes :math:`|f'|` of curves between points.
 
-A curve is cut at its *turning points*, between which its slope only rises or only falls, so that the slopes at both
-ends of a piece enclose all slopes between. A chain of curves is cut at those of all its parts, and the enclosures
-multiply.
-All of this is proved in exact arithmetic; rounding is not accounted for.
+A curve is cut at its *turning points*, between which its slope is monotonic, so the slopes at both ends of a piece
+bound all slopes in between. A chain of curves is cut at the turning points of all its parts, and the bounds multiply.
+The bounds are proved in exact arithmetic; rounding is not accounted for.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ if TYPE_CHECKING:
 Region = tuple[float | Tensor, float | Tensor]
 EVERYWHERE: Region = (-math.inf, math.inf)
 FAR = 1e30
-"""What stands for infinity on a curve with straight tails."""
+"""Stands in for infinity on curves with linear tails."""
 
-# Cells that a chain of curves is cut into besides its turning points: its slope is a product of enclosures, each of
-# which is the tighter the shorter the cell.
+# Cells that a chain of curves is cut into besides its turning points: its slope is bounded by a product of bounds,
+# each tighter on shorter cells.
 _CELLS = 256
 
 
 class Enclosure(NamedTuple):
-    """An upper bound of the norm of a Jacobian over a box, and a box, :math:`(d)` each, that contains all values."""
+    """Upper bound on the norm of a Jacobian over a box, and a box, :math:`(d)` each, that contains all values."""
 
     norm: float
     low: Tensor
@@ -48,12 +47,12 @@ class Enclosure(NamedTuple):
 
 
 def slopes_between(bijection: Bijection, places: Tensor, dimension: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-    """Values of a curve at places, and the least and the largest slope between neighbours.
+    """Returns the values of a curve at points, and the smallest and largest slope between adjacent points.
 
     Arguments:
-        bijection: A curve, or a chain of curves, as :meth:`~abelnet.Bijection.snapshot` gives them.
-        places: Ascending places :math:`(n)`, among them all turning points.
-        dimension: Which dimension.
+        bijection: A curve or a chain of curves, from :meth:`~abelnet.Bijection.snapshot`.
+        places: Ascending points :math:`(n)`, including all turning points.
+        dimension: Index of the dimension.
     """
     least = most = torch.ones(len(places) - 1, dtype=places.dtype)
     for part in bijection.curves():
@@ -64,7 +63,7 @@ def slopes_between(bijection: Bijection, places: Tensor, dimension: int = 0) -> 
 
 
 def turning_points(bijection: Bijection, low: float, high: float, dimension: int = 0) -> Tensor:
-    """Places in a region between which the slope of each part of a curve only rises or only falls."""
+    """Returns points in a region between which the slope of each part of a curve is monotonic."""
     found = []
     before: list[Elementwise] = []
     for part in bijection.curves():
@@ -82,14 +81,14 @@ def turning_points(bijection: Bijection, low: float, high: float, dimension: int
 
 
 def enclose_curves(bijection: Bijection, low: Tensor, high: Tensor) -> Enclosure:
-    """Encloses the slopes and values of curves, one per dimension, over a box."""
+    """Bounds the slopes and values of curves, one per dimension, over a box."""
     _, most = _slope_range(bijection, low, high)
     ends = torch.stack([_corner(bijection, x) for x in (low, high)])
     return Enclosure(float(most.max()), ends.amin(0), ends.amax(0))
 
 
 def enclose_inverse_curves(bijection: Bijection, low: Tensor, high: Tensor) -> Enclosure:
-    """:func:`enclose_curves` of the inverse, over a box of values."""
+    """Applies :func:`enclose_curves` to the inverse, over a box of values."""
     ends = torch.stack([_corner(bijection, y, inverse=True) for y in (low, high)])
     low, high = ends.amin(0), ends.amax(0)
     least, _ = _slope_range(bijection, low, high)
@@ -97,16 +96,16 @@ def enclose_inverse_curves(bijection: Bijection, low: Tensor, high: Tensor) -> E
 
 
 def ascending(*places: Tensor) -> Tensor:
-    """All places in order, each once."""
+    """Returns the sorted distinct points."""
     joined: Tensor = torch.cat(places).unique()  # type: ignore[no-untyped-call]
     return joined
 
 
 def _slope_range(bijection: Bijection, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    """Smallest and largest slope of each dimension over an interval each."""
+    """Returns the smallest and largest slope of each dimension over its interval."""
     curves = bijection.curves()
     if not bool((low.isfinite() & high.isfinite()).all()):
-        if not all(curve.has_straight_tails for curve in curves):  # bent tails: no bound but these
+        if not all(curve.has_straight_tails for curve in curves):  # only trivial bounds hold on curved tails
             return torch.zeros_like(low), torch.full_like(high, math.inf)
         low, high = low.clamp(-FAR, FAR), high.clamp(-FAR, FAR)
     cells = 1 if len(curves) == 1 else _CELLS
@@ -121,7 +120,7 @@ def _slope_range(bijection: Bijection, low: Tensor, high: Tensor) -> tuple[Tenso
 
 
 def _corner(bijection: Bijection, x: Tensor, *, inverse: bool = False) -> Tensor:
-    """Values at a corner of a box, which may be infinite."""
+    """Returns the values at a corner of a box, which may be infinite."""
     y: Tensor = (bijection.inverse if inverse else bijection)(x.clamp(-FAR, FAR))
     return torch.where(x.isinf(), torch.copysign(x, y), y)
 

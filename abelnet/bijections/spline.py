@@ -1,4 +1,4 @@
-r"""Monotonic rational-quadratic splines that go on as straight lines beyond their interval."""
+r"""Monotonic rational-quadratic splines with linear tails."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _Bin(NamedTuple):
-    """The piece that a value falls in: its corners, the slopes there, and its mean slope."""
+    """Bin of a value: its corners, the slopes there, and its mean slope."""
 
     x0: Tensor
     width: Tensor
@@ -42,24 +42,24 @@ class _Bin(NamedTuple):
 
 
 class RationalQuadraticSpline(Elementwise):
-    r"""A smooth monotonic curve through learned knots, one per dimension, with learned linear tails.
+    r"""Monotonic rational-quadratic spline with learned knots and linear tails, one per dimension.
 
     Between two knots :math:`(x_k, y_k)` and :math:`(x_{k+1}, y_{k+1})` with slopes :math:`d_k`, :math:`d_{k+1}`, with
     :math:`h = y_{k+1} - y_k`, :math:`s = h / (x_{k+1} - x_k)` and :math:`z = (x - x_k) / (x_{k+1} - x_k)`,
 
     .. math:: f(x) = y_k + h \frac{s z^2 + d_k z (1 - z)}{s + (d_k + d_{k+1} - 2 s) z (1 - z)} .
 
-    The knots divide :math:`[-B, B]` on both axes; beyond, the curve goes on as a line with the slope of the outermost
-    knot, so that it is smooth everywhere and no value is out of range. Starts as the identity.
+    The knots divide :math:`[-B, B]` on both axes; outside, the curve continues linearly with the slope of the outermost
+    knot, so it is smooth everywhere and defined for all inputs. Initialized to the identity.
 
     References:
         Durkan et al., Neural spline flows, NeurIPS 2019.
 
     Arguments:
         dim: Number of dimensions :math:`d`.
-        bins: Number of pieces :math:`K`.
+        bins: Number of bins :math:`K`.
         bound: Half-width :math:`B` of the interval.
-        min_slope: Smallest slope at a knot, and smallest ratio of two widths or two heights.
+        min_slope: Minimum slope at a knot, and minimum ratio of two widths or two heights.
 
     Example:
         >>> bijection = RationalQuadraticSpline(2, bins=4)
@@ -91,7 +91,7 @@ class RationalQuadraticSpline(Elementwise):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Start as the identity."""
+        """Resets to the identity."""
         for parameter in self.parameters():
             nn.init.zeros_(parameter)
 
@@ -114,7 +114,7 @@ class RationalQuadraticSpline(Elementwise):
         a = piece.height * (piece.mean - piece.slope0) + rise * piece.bend
         b = piece.height * piece.slope0 - rise * piece.bend
         c = -piece.mean * rise
-        # Rounding alone can take the square below 0. Of the two forms of the root each is used where it does not
+        # Rounding can make the discriminant negative. Each of the two forms of the root is used where it does not
         # subtract nearly equal numbers.
         root = (b**2 - 4 * a * c).clamp(min=torch.finfo(y.dtype).tiny).sqrt()
         direct = b >= 0
@@ -139,7 +139,7 @@ class RationalQuadraticSpline(Elementwise):
 
     @torch.no_grad()
     def turning_points(self, dimension: int = 0) -> Tensor:
-        """The knots, and the zeros of the derivative of the slope in each piece: of a cubic."""
+        """Returns the knots and, in each bin, the roots of the derivative of the slope, a cubic."""
         xs, ys, slopes = (knots[dimension].double().numpy() for knots in self._knots())
         turns = list(xs)
         for k in range(len(xs) - 1):
@@ -148,7 +148,7 @@ class RationalQuadraticSpline(Elementwise):
             bend = start + end - 2 * mean
             top, bottom = np.array([bend, 2 * (mean - start), start]), np.array([-bend, bend, mean])
             cubic = np.polysub(np.polymul(np.polyder(top), bottom), 2 * np.polymul(top, np.polyder(bottom)))
-            # A double root may come out with a small imaginary part; a place too many does no harm.
+            # A double root may come out with a small imaginary part; a superfluous point is harmless.
             turns += [xs[k] + width * z for z in np.roots(cubic).real if 0 < z < 1]
         return torch.tensor(turns, dtype=torch.float64)
 
@@ -176,7 +176,7 @@ class RationalQuadraticSpline(Elementwise):
             a = height * (mean - slopes[k]) + rise * bend
             b = height * slopes[k] - rise * bend
             root = sympy.sqrt(b**2 + 4 * a * mean * rise)
-            # Of the two forms of the root each is used where it does not subtract nearly equal numbers.
+            # Each of the two forms of the root is used where it does not subtract nearly equal numbers.
             turn = ys[k] + height * slopes[k] / bend if bend > 0 else ys[k + 1]
             pieces += [xs[k] + width * 2 * mean * rise / (b + root), xs[k] + width * (root - b) / (2 * a)]
             limits += [sympy.And(y <= ys[k + 1], y <= turn), y <= ys[k + 1]]
@@ -194,7 +194,7 @@ class RationalQuadraticSpline(Elementwise):
         return f"dim={self.dim}, bins={self.raw_widths.shape[1]}, bound={self.bound}, min_slope={self.min_slope}"
 
     def _knots(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Knots on both axes and slopes there, each with shape :math:`(d, K + 1)`."""
+        """Returns the knots on both axes and the slopes there, each with shape :math:`(d, K + 1)`."""
         limit = -math.log(self.min_slope)
         return (
             self._divide(_soften(self.raw_widths, limit / 2)),
@@ -214,12 +214,12 @@ class RationalQuadraticSpline(Elementwise):
 def spline_through(
     xs: np.ndarray[Any, Any], ys: np.ndarray[Any, Any], slopes: np.ndarray[Any, Any] | None = None
 ) -> Chain:
-    """A trainable curve through points, in float64: both axes brought to the spline's interval, then the spline.
+    """Builds a trainable spline through points, in float64, with affine maps that scale both axes to its interval.
 
     Arguments:
-        xs: Places :math:`(K + 1)`, ascending.
-        ys: Values there, ascending.
-        slopes: Slopes there; those that are missing or not positive come from the points beside.
+        xs: Knots :math:`(K + 1)`, ascending.
+        ys: Values at the knots, ascending.
+        slopes: Slopes at the knots; missing or non-positive ones are estimated from adjacent points.
 
     Example:
         >>> curve = spline_through(np.array([0.0, 1.0, 4.0, 9.0]), np.array([0.0, 1.0, 2.0, 3.0]))
@@ -234,11 +234,11 @@ def spline_through(
     limit = -math.log(spline.min_slope)
     widths, heights = (points.diff() / size for points, size in zip((x, y), half, strict=True))
     means = heights / widths
-    # The slope at a knot is the harmonic mean of those beside it, as long steps weigh more.
+    # The slope at a knot is a harmonic mean of the adjacent mean slopes, in which longer steps weigh more.
     inner = (widths[:-1] + widths[1:]) / (widths[1:] / means[:-1] + widths[:-1] / means[1:])
     beside = torch.cat((means[:1], inner, means[-1:]))
     given = beside if slopes is None else torch.from_numpy(np.asarray(slopes, np.float64)) * half[0] / half[1]
-    # A monotonic curve cannot be much steeper at a knot than beside it without turning sharply.
+    # A monotonic curve cannot be much steeper at a knot than next to it without bending sharply.
     steepness = torch.where(given > 0, given, beside).clamp(1e-2 * beside, 1e2 * beside)
     for raw, wanted, reach in (
         (spline.raw_widths, widths.log() - widths.log().mean(), limit / 2),
@@ -256,12 +256,12 @@ def spline_through(
 
 
 def _soften(x: Tensor, limit: float) -> Tensor:
-    """Keeps parameters within the limit, smoothly: the identity near 0."""
+    """Bounds parameters smoothly by the limit; the identity near 0."""
     return x / (1 + x.abs() / limit)
 
 
 def _find(x: Tensor, edges: Tensor, xs: Tensor, ys: Tensor, slopes: Tensor) -> tuple[Tensor, _Bin]:
-    """The values that lie within the edges (others moved to the first edge), and the piece each falls in."""
+    """Returns the values, with those outside the edges moved to the first edge, and the bin of each."""
     low, high = edges[:, 0], edges[:, -1]
     x = torch.where((x < low) | (x > high), low, x)
     k = (x.detach()[..., None] >= edges.detach()[:, 1:-1]).sum(-1)

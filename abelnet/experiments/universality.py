@@ -1,11 +1,11 @@
-r"""Theorem 1 in practice: Abelian groups that are not made from our own bijections, learned.
+r"""Theorem 1 in practice: learning Abelian groups that are not built from the bijections of this package.
 
-The true operations are :math:`x \circ y = g^{-1}(g(x) + g(y))` with :math:`g` a random smooth diffeomorphism: rotations
-and bumps :math:`x + u \tanh(w \cdot x + b)`, whose inverse is found by bisection. Networks of couplings
-learn them from multisets of 2 to 4 elements; they are tested on up to 50, with DeepSets beside.
+The true operations are :math:`x \circ y = g^{-1}(g(x) + g(y))` with a random smooth diffeomorphism :math:`g`: rotations
+and bumps :math:`x + u \tanh(w \cdot x + b)`, inverted by bisection. Coupling networks are trained on multisets of 2 to
+4 elements and tested on up to 50, compared with DeepSets.
 
-The theorem is about compact sets, so all multisets, to train and to test alike, are those whose elements have lengths
-from 0.1 to 10 and whose true result is no longer than 15: what is asked is whether size generalises, not range.
+The theorem is about compact sets, so elements of all training and test multisets have norms from 0.1 to 10, and true
+results have norms of at most 15: the experiment measures size generalization, not extrapolation in range.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ from abelnet.training.loop import Settings, train
 SMALL_SIZES = (2, 3, 4)
 SIZES = (2, 3, 4, 10, 20, 30, 40, 50)
 TEST_SETS = 2000  # of each size
-# Couplings and hidden width of the networks, from small to large.
+# Number of couplings and hidden width of the networks, from small to large.
 NETWORKS = ((1, 8), (2, 16), (4, 32), (6, 64))
-# Lengths of elements, and of results: the theorem is about compact sets, and this is the one.
+# Norms of elements and of results: the compact set to which the theorem is applied.
 _SHORTEST, _LONGEST, _RADIUS = 0.1, 10.0, 15.0
 
 
 class PlanarDiffeomorphism(Bijection):
-    r"""A random smooth diffeomorphism of :math:`\mathbb{R}^d`, for making operations to be learned.
+    r"""Random smooth diffeomorphism of :math:`\mathbb{R}^d`, for generating target operations.
 
     .. math:: g = p_k \circ \dots \circ p_1 - o, \qquad p_i(x) = Q_i \, (x + u_i \tanh(w_i \cdot x + b_i))
 
-    Each :math:`p_i` is one to one as :math:`w_i \cdot u_i > -1`, and :math:`Q_i` is a rotation. Its inverse needs one
-    number, :math:`w_i \cdot x`, the root of a rising function that is found by bisection to the last bit.
-    The offset :math:`o` makes the mean of :math:`g` over the elements zero, so that results of large multisets spread
-    around the same place as those of small ones.
+    Each :math:`p_i` is injective since :math:`w_i \cdot u_i > -1`, and :math:`Q_i` is a rotation. Its inverse requires
+    only :math:`w_i \cdot x`, the root of an increasing function, found by bisection to the last bit.
+    The offset :math:`o` makes the mean of :math:`g` over the elements zero, so results of large multisets have the same
+    center as those of small ones.
 
     References:
         Rezende & Mohamed, Variational inference with normalizing flows, ICML 2015.
@@ -61,7 +61,7 @@ class PlanarDiffeomorphism(Bijection):
     Arguments:
         dim: Number of dimensions :math:`d`.
         bumps: Number of maps :math:`k`.
-        seed: Fixes it.
+        seed: Random seed.
 
     Example:
         >>> diffeomorphism = PlanarDiffeomorphism(2, seed=0)
@@ -81,7 +81,7 @@ class PlanarDiffeomorphism(Bijection):
         direction = normal(bumps, dim)
         w = direction / direction.norm(dim=1, keepdim=True)
         u = normal(bumps, dim)
-        # Along w a bump may squeeze to 0.4 of the length or stretch to 2.5 times it.
+        # Along w a bump scales lengths by 0.4 to 2.5.
         along = -0.6 + 2.1 * torch.rand(bumps, 1, generator=generator, dtype=torch.float64)
         u = u - (u * w).sum(1, keepdim=True) * w + along * w
         self.w: Tensor
@@ -120,7 +120,7 @@ class PlanarDiffeomorphism(Bijection):
 
 
 def draw_elements(count: int, dim: int, generator: torch.Generator) -> Tensor:
-    """Elements of any direction, with lengths from 0.1 to 10, each order of magnitude alike: :math:`(count, d)`."""
+    """Draws elements :math:`(count, d)` with uniform directions and log-uniform norms from 0.1 to 10."""
     direction = torch.randn(count, dim, generator=generator, dtype=torch.float64)
     part = torch.rand(count, 1, generator=generator, dtype=torch.float64)
     length = _SHORTEST * (_LONGEST / _SHORTEST) ** part
@@ -128,7 +128,7 @@ def draw_elements(count: int, dim: int, generator: torch.Generator) -> Tensor:
 
 
 def _solve(target: Tensor, along: float, b: float) -> Tensor:
-    """The root a of a + along tanh(a + b) = target: within |along| of it, by bisection."""
+    """Solves a + along tanh(a + b) = target for a, which is within |along| of the target, by bisection."""
     low, high = target - abs(along), target + abs(along)
     for _ in range(64):
         middle = (low + high) / 2
@@ -138,7 +138,7 @@ def _solve(target: Tensor, along: float, b: float) -> Tensor:
 
 
 def random_group(dim: int, seed: int) -> AbelianGroup:
-    """An Abelian group on :math:`\\mathbb{R}^d` made from a random diffeomorphism.
+    """Returns an Abelian group on :math:`\\mathbb{R}^d` defined by a random diffeomorphism.
 
     Example:
         >>> random_group(3, seed=0).identity().shape
@@ -149,15 +149,15 @@ def random_group(dim: int, seed: int) -> AbelianGroup:
 
 @dataclass(frozen=True)
 class UniversalityRow:
-    """A model on one true operation.
+    """Result of a model on one true operation.
 
     Attributes:
         dim: Number of dimensions.
-        seed: Of the operation and of the model.
-        model: What it is called.
+        seed: Random seed of the operation and the model.
+        model: Name of the model.
         parameters: Number of trainable parameters.
-        sizes: Multiset sizes that it was tested on.
-        rmse: Root of the mean squared distance to the true result, for each size.
+        sizes: Multiset sizes of the test data.
+        rmse: Root mean squared distance to the true result, for each size.
     """
 
     dim: int
@@ -177,15 +177,15 @@ def universality(
     sets: int = 8192,
     on_row: Callable[[UniversalityRow], None] | None = None,
 ) -> list[UniversalityRow]:
-    """Learns random groups by networks of growing size, and by DeepSets.
+    """Learns random groups with coupling networks of increasing size, and with DeepSets.
 
     Arguments:
         dims: Numbers of dimensions.
-        networks: Couplings and hidden width of each network.
-        seeds: One true operation for each.
-        epochs: Epochs of each training.
-        sets: Training multisets, of 2 to 4 elements.
-        on_row: Called with each row that is done.
+        networks: Number of couplings and hidden width of each network.
+        seeds: Random seeds; one true operation each.
+        epochs: Number of training epochs.
+        sets: Number of training multisets, of 2 to 4 elements.
+        on_row: Called with each completed row.
     """
     if not dims or min(dims) < 2:
         raise AbelnetError(f"dims: expected 2 or more each, got {list(dims)}")
@@ -231,14 +231,14 @@ def read_universality(path: str | Path) -> list[UniversalityRow]:
 
 
 class _Fold(nn.Module):
-    """An operation as a function of padded multisets."""
+    """Aggregation of padded multisets by an operation."""
 
     def __init__(self, operation: AbelianGroup) -> None:
         super().__init__()
         self.operation = operation
 
     def forward(self, values: Tensor, mask: Tensor) -> Tensor:
-        # Padding costs less than taking it out of batches this small.
+        # In batches this small, mapping the padding costs less than removing it.
         latent = torch.where(mask[..., None], self.operation.bijection(values), 0).sum(-2)
         result: Tensor = self.operation.bijection.inverse(latent)
         return result
@@ -261,7 +261,7 @@ def _errors(model: nn.Module, tests: Sequence[Multisets]) -> list[float]:
 
 @torch.no_grad()
 def _draw(truth: AbelianGroup, count: int, sizes: Sequence[int], generator: torch.Generator) -> Multisets:
-    """Multisets whose true result lies in the ball of the experiment; others are drawn again."""
+    """Draws multisets whose true result lies in the ball of the experiment, by rejection."""
     width = max(sizes)
     kept: list[Multisets] = []
     while sum(map(len, kept)) < count:

@@ -1,4 +1,4 @@
-r"""Known commutative, associative operations :math:`u * v` on :math:`\mathbb{R}^d`, each acting per dimension."""
+r"""Known commutative, associative operations :math:`u * v` on :math:`\mathbb{R}^d`, applied per dimension."""
 
 from abelnet.laws.base import Law, PlainForm
 from abelnet.laws.constant import Constant

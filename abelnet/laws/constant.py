@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class Constant(Law):
-    r"""The trivial associative symmetric polynomial: any two elements give the same one.
+    r"""Trivial associative symmetric polynomial: any two elements combine to the same constant.
 
     .. math:: u * v = \alpha
 
-    A single element stays what it is; there is no identity.
+    A single element is unchanged; there is no identity.
 
     Arguments:
         alpha: The constant :math:`\alpha`, a number or a tensor with shape :math:`(d)` or :math:`(1)`.

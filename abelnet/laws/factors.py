@@ -1,4 +1,4 @@
-r"""Products by sign and log-magnitude: the running state of a factor, and what sums of such states stand for."""
+r"""Products by sign and log-magnitude: the state of a factor, and the product that a sum of states represents."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ if TYPE_CHECKING:
 
 
 def is_zero(factor: Tensor) -> Tensor:
-    """Which factors are zero."""
+    """Returns a mask of the zero factors."""
     # Denormal factors count as zeros: the gradient of their logarithm would overflow.
     return factor.abs() < torch.finfo(factor.dtype).tiny
 
 
 def pack(log: Tensor, factor: Tensor, zero: Tensor) -> Tensor:
-    """A product's running state: log-magnitudes, negative factors, zero factors, and the value of those zeros.
+    """Packs the state of a product: log-magnitudes, counts of negative and zero factors, and the values of the zeros.
 
-    The value makes the gradient right where a factor is zero.
+    The values make the gradient correct where a factor is zero.
     """
     negative = (factor < 0) & ~zero
     return torch.cat((log, negative.to(log.dtype), zero.to(log.dtype), torch.where(zero, factor, 0)), -1)
 
 
 def unpack(state: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Log-magnitude and sign of the non-zero factors, number of zero factors, and the product of those."""
+    """Unpacks log-magnitude and sign of the nonzero factors, the number of zero factors, and their product."""
     log, negatives, zeros, rest = state.chunk(4, -1)
     return log, 1 - 2 * negatives.remainder(2), zeros, torch.where(zeros == 0, 1, torch.where(zeros == 1, rest, 0))
 
 
 def limit_beside_zeros(log: Tensor, zeros: Tensor, dtype: torch.dtype) -> Tensor:
-    """Keeps the gradient finite where a zero makes the product 0, whatever the size of the other factors."""
+    """Keeps the gradient finite where a zero makes the product 0, however large the other factors are."""
     return torch.where(zeros == 0, log, log.clamp(max=math.log(torch.finfo(dtype).max)))
 
 
 def factor_states(factor: Expr) -> tuple[Expr, Expr, Expr]:
-    """A factor's running state for sympy: log-magnitude, whether it is negative, whether it is zero."""
+    """Returns the state of a factor as sympy expressions: log-magnitude, is negative, is zero."""
     import sympy
 
     zero = sympy.Eq(factor, 0)
@@ -50,7 +50,7 @@ def factor_states(factor: Expr) -> tuple[Expr, Expr, Expr]:
 
 
 def product_of_states(log: Expr, negatives: Expr, zeros: Expr) -> Expr:
-    """The product that sums of such states stand for."""
+    """Returns the product that a sum of such states represents."""
     import sympy
 
     even = sympy.Eq(sympy.Mod(negatives, 2), 0)

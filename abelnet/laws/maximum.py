@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class Maximum(Law):
-    r"""The larger one: an idempotent semigroup with no identity among the real numbers.
+    r"""Elementwise maximum: an idempotent semigroup without an identity among the real numbers.
 
     .. math:: u * v = \max(u, v)
 
-    In :meth:`combine` and :meth:`reduce` equal largest elements share the gradient.
+    In :meth:`combine` and :meth:`reduce`, tied largest elements share the gradient.
 
     Example:
         >>> Maximum().combine(torch.tensor([1.0]), torch.tensor([2.0]))
@@ -66,7 +66,7 @@ class Maximum(Law):
 
 
 class Minimum(Maximum):
-    r"""The smaller one: :class:`Maximum` upside down.
+    r"""Elementwise minimum: the mirror image of :class:`Maximum`.
 
     .. math:: u * v = \min(u, v)
 

@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 
 
 class Polynomial(Law):
-    r"""Every associative symmetric polynomial but the constant: the sum at :math:`\gamma = 0`, else a product.
+    r"""Associative symmetric polynomials except constants: a sum at :math:`\gamma = 0`, otherwise a product.
 
     .. math:: u * v = \beta (u + v + s) + \gamma u v, \quad \beta = 1 + \gamma s
 
     Theorem 2 of the paper has two non-constant forms, :math:`\alpha + u + v` and
-    :math:`\beta (\beta - 1) / \gamma + \beta (u + v) + \gamma u v`. Written with the shift :math:`s` they are one:
-    the first is :math:`\gamma = 0, s = \alpha`, the second :math:`s = (\beta - 1) / \gamma`, and nothing is divided by
-    :math:`\gamma`. With :math:`s = 0` (:math:`\beta = 1`) it is :math:`u + v + \gamma u v`, smooth in :math:`\gamma`
-    through 0. Over a multiset, with :math:`w = u + s`,
+    :math:`\beta (\beta - 1) / \gamma + \beta (u + v) + \gamma u v`. The shift :math:`s` unifies them without a division
+    by :math:`\gamma`: the first is :math:`\gamma = 0, s = \alpha`, the second :math:`s = (\beta - 1) / \gamma`. With
+    :math:`s = 0` (:math:`\beta = 1`) it is :math:`u + v + \gamma u v`, smooth in :math:`\gamma` through 0. Over a
+    multiset, with :math:`w = u + s`,
 
     .. math:: u_1 * \dots * u_n = \frac{\prod_i (1 + \gamma w_i) - 1}{\gamma} - s ,
 
     evaluated near the identity as :math:`\operatorname{expm1}(\sum_i \operatorname{log1p}(\gamma w_i)) / \gamma`, with
-    the ratios taken by their series where :math:`\gamma w` is small, and elsewhere from the factors
-    :math:`\beta + \gamma u_i` by sign and log-magnitude.
+    series for the ratios where :math:`\gamma w` is small, and elsewhere from the factors :math:`\beta + \gamma u_i` by
+    sign and log-magnitude.
 
     Arguments:
-        gamma: Coefficient :math:`\gamma`, a number or a tensor with shape :math:`(d)` or :math:`(1)`. It is kept in
-            float64 unless ``dtype`` says otherwise; results have the dtype of the elements.
+        gamma: Coefficient :math:`\gamma`, a number or a tensor with shape :math:`(d)` or :math:`(1)`. Stored in
+            float64 unless ``dtype`` is given; results have the dtype of the elements.
         shift: Shift :math:`s`, likewise.
-        trainable: Whether :math:`\gamma` and :math:`s` are parameters: neither, ``"gamma"``, or ``"both"``.
+        trainable: Which of :math:`\gamma` and :math:`s` are parameters: None, ``"gamma"`` or ``"both"``.
 
     Example:
         >>> law = Polynomial(gamma=0.5)
@@ -78,12 +78,12 @@ class Polynomial(Law):
 
     @staticmethod
     def from_coefficients(alpha: float, beta: float, gamma: float) -> Law:
-        r"""The law :math:`\alpha + \beta (u + v) + \gamma u v`, which is associative iff
+        r"""Builds the law :math:`\alpha + \beta (u + v) + \gamma u v`, which is associative iff
         :math:`\alpha \gamma = \beta (\beta - 1)`."""
         if not math.isclose(alpha * gamma, beta * (beta - 1), rel_tol=1e-12, abs_tol=1e-300):
             raise AbelnetError(
-                f"alpha, beta, gamma: expected alpha * gamma = beta * (beta - 1), without which "
-                f"{alpha} + {beta} (u + v) + {gamma} u v is not associative"
+                f"alpha, beta, gamma: expected alpha * gamma = beta * (beta - 1), got {alpha}, {beta}, {gamma}, "
+                "with which the polynomial is not associative"
             )
         if gamma == 0 and beta == 0:
             return Constant(alpha)
@@ -123,10 +123,10 @@ class Polynomial(Law):
         return torch.where(near, smooth, other).to(dtype)
 
     def _coefficients(self) -> tuple[Tensor, Tensor, Tensor]:
-        """:math:`\\gamma`, :math:`\\beta = 1 + \\gamma s` and :math:`s`."""
+        """Returns :math:`\\gamma`, :math:`\\beta = 1 + \\gamma s` and :math:`s`."""
         gamma, shift = self.gamma.double(), self.shift.double()
         beta = 1 + gamma * shift
-        # What is left of rounding must not stand beside a product of small numbers.
+        # A rounding residue must not be added to a product of small numbers.
         return gamma, torch.where(beta.abs() < 4 * torch.finfo(beta.dtype).eps, 0, beta), shift
 
     def identity(self, dim: int) -> Tensor:
@@ -162,7 +162,7 @@ class Polynomial(Law):
         return {"gamma": self.gamma.tolist(), "shift": self.shift.tolist(), "trainable": self.trainable}
 
     def _symbolic(self, dimension: int) -> list[Expr]:
-        """The coefficients in one dimension, for sympy."""
+        """Returns the coefficients in one dimension as sympy numbers."""
         return [symbolic_number(value.detach()[min(dimension, len(value) - 1)]) for value in self._coefficients()]
 
     def extra_repr(self) -> str:

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class Product(Law):
-    r"""Multiplication: a semigroup with identity 1, in which 0 absorbs.
+    r"""Elementwise multiplication: a commutative monoid with identity 1 and absorbing element 0.
 
     .. math:: u * v = u v, \quad
         \prod_i u_i = \Big(\prod_i \operatorname{sign} u_i\Big) \exp \sum_i \log |u_i|
 
-    A multiset is multiplied by sign and log-magnitude in float64, so that nothing overflows on the way to a result
-    that does not. Zeros are counted, not multiplied: one zero makes the result exactly 0 and leaves it the gradient
+    Aggregation works on sign and log-magnitude in float64, so intermediate values do not overflow unless the result
+    does. Zeros are counted, not multiplied: a single zero makes the result exactly 0 and still gets the gradient
     :math:`\partial \prod / \partial u_i = \prod_{j \neq i} u_j`.
 
     Example:
@@ -53,7 +53,7 @@ class Product(Law):
         return (sign * limit_beside_zeros(log, zeros, dtype).exp() * rest).to(dtype)
 
     def log_reduce(self, u: Tensor, multisets: Multisets) -> tuple[Tensor, Tensor]:
-        """Sign and log-magnitude of the product over each set, in float64: finite where the product overflows."""
+        """Returns sign and log-magnitude of the product of each set, in float64; finite where the product overflows."""
         log, sign, zeros, _ = unpack(multisets.sum(self.lift(u)))
         return torch.where(zeros == 0, sign, 0), torch.where(zeros == 0, log, -math.inf)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Sum(Law):
-    r"""Addition, the group that every other Abelian group on :math:`\mathbb{R}^d` is a bent copy of.
+    r"""Addition, the group that every Abelian Lie group on :math:`\mathbb{R}^d` is conjugate to.
 
     .. math:: u * v = u + v, \quad e = 0, \quad u^{-1} = -u
 

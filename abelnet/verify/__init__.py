@@ -1,4 +1,4 @@
-"""What is promised, checked: law defects, counterexamples, Lipschitz bounds, size-generalization certificates."""
+"""Verification: law defects, counterexamples, Lipschitz bounds and size-generalization certificates."""
 
 from abelnet.verify.certificates import (
     GeneratorBound,

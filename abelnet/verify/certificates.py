@@ -1,12 +1,12 @@
-r"""Certificates: how wrong a learned operation can be on multisets larger than those it was checked on.
+r"""Size-generalization certificates: error bounds for multisets larger than those an operation was tested on.
 
-Three bounds for the error of :math:`\varphi^{-1}(\sum_i \varphi(x_i))` at size :math:`b`, each with what it rests on:
+Three bounds on the error of :math:`\varphi^{-1}(\sum_i \varphi(x_i))` at size :math:`b`, and what each depends on:
 
-- :func:`size_bound`, Theorem 3 of the paper, from the error up to size :math:`a` and two Lipschitz constants;
-- :func:`merge_bound`, from the same numbers, never above Theorem 3;
-- :func:`generator_bound`, from the true operation itself, in one dimension, for groups and for semigroups.
+- :func:`size_bound`, Theorem 3 of the paper: the error up to size :math:`a` and two Lipschitz constants;
+- :func:`merge_bound`: the same numbers, never above Theorem 3;
+- :func:`generator_bound`: the true operation, in one dimension, for groups and semigroups.
 
-Proofs are in ``docs/theory.md``. What is proved is proved in exact arithmetic: rounding is not accounted for.
+Proofs are in ``docs/theory.md``. The bounds are proved in exact arithmetic; rounding is not accounted for.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ from abelnet.verify.curves import (
 )
 from abelnet.verify.lipschitz import Lipschitz, lipschitz
 
-# Cells of the grids on which a generator bound is certified, and of those on which its coefficient is searched.
+# Number of grid cells to certify a generator bound, and to search its coefficient.
 _FINE, _COARSE = 20_000, 1_000
 
 
 @dataclass(frozen=True)
 class SizeBound:
-    """A bound of the error at a size, from the error up to a smaller one.
+    """Error bound at a size, given the error up to a smaller size.
 
     Attributes:
         value: The bound.
-        name: Which one it is.
+        name: Name of the bound.
         epsilon: Error up to size :math:`a`, as given.
         a: Largest size for which ``epsilon`` holds.
         b: Size for which the bound holds.
-        constants: Lipschitz constants that it rests on.
+        constants: Lipschitz constants used.
     """
 
     value: float
@@ -73,27 +73,27 @@ class SizeBound:
 
     @property
     def statement(self) -> str:
-        """What is proved, and under which assumption."""
+        """The proved statement, with its assumption."""
         return (
             f"{self.name}: error at size {self.b} ≤ {self.value:.6g}; proved if the error is at most "
-            f"{self.epsilon:.6g} on every multiset of up to {self.a} of the values that folding "
-            f"meets; {self.constants.statement}"
+            f"{self.epsilon:.6g} on every multiset of up to {self.a} elements or intermediate "
+            f"results; {self.constants.statement}"
         )
 
 
 @dataclass(frozen=True)
 class GeneratorBound:
-    """A bound of the error at a size, from the true operation.
+    """Error bound at a size, given the true operation.
 
     Attributes:
         value: The bound.
         size: Size of the multisets.
-        elements: Range of their elements.
-        least: For semigroups, the least :math:`|\\psi(x)|` of an element; 0 for groups.
+        elements: Range of the elements.
+        least: For semigroups, the smallest :math:`|\\psi(x)|` of an element; 0 for groups.
         results: Range of the true results for which the bound holds.
-        learned: Range that the learned results then lie in; for groups also those of fewer elements.
-        coefficient: The number :math:`c` that was chosen; any gives a bound.
-        spread: Range of the latent deviation of an element for that :math:`c`.
+        learned: Range that then contains the learned results; for groups also those of fewer elements.
+        coefficient: The coefficient :math:`c` chosen; any :math:`c` gives a bound.
+        spread: Range of the latent deviation of an element for this :math:`c`.
     """
 
     value: float
@@ -107,7 +107,7 @@ class GeneratorBound:
 
     @property
     def statement(self) -> str:
-        """What is proved, and in which range; nothing is estimated by sampling."""
+        """The proved statement, with its range; nothing is estimated by sampling."""
         away = f" with |ψ| ≥ {self.least:.6g}" if self.least > 0 else ""
         return (
             f"error at size {self.size} ≤ {self.value:.6g}; proved for elements in [{self.elements[0]:.6g}, "
@@ -119,17 +119,17 @@ class GeneratorBound:
 def size_bound(
     operation: Operation, epsilon: float, a: int, b: int, region: Region = EVERYWHERE, *, samples: int = 256
 ) -> SizeBound:
-    r"""Theorem 3 of the paper: the error of a group at size :math:`b` from its error up to size :math:`a`.
+    r"""Bounds the error of a group at size :math:`b` by Theorem 3 of the paper, given its error up to size :math:`a`.
 
     .. math:: \varepsilon \, \frac{(a K_1 K_2)^L - 1}{a K_1 K_2 - 1}, \qquad L = \lceil \log_a b \rceil
 
     Arguments:
         operation: A group.
         epsilon: Largest error :math:`\varepsilon` on multisets of 2 to :math:`a` elements of the region.
-        a: That size, at least 2.
-        b: The size to bound the error of.
-        region: Box that holds all elements, true results and learned results up to size :math:`b`.
-        samples: Points for the sampled constants beside the proved ones.
+        a: Largest size for which ``epsilon`` holds, at least 2.
+        b: Size to bound the error at.
+        region: Box that contains all elements, true results and learned results up to size :math:`b`.
+        samples: Number of points for the sampled constants, reported with the proved ones.
 
     Example:
         >>> from abelnet import AbelianGroup, Affine
@@ -144,22 +144,22 @@ def size_bound(
 def merge_bound(
     operation: Operation, epsilon: float, a: int, b: int, region: Region = EVERYWHERE, *, samples: int = 256
 ) -> SizeBound:
-    r"""A tighter bound from the numbers of Theorem 3, counting merges instead of multiplying constants.
+    r"""Tightens :func:`size_bound` with the same inputs, counting merges instead of multiplying constants.
 
     .. math:: \varepsilon \, (1 + (N_b - 1) K_1 K_2), \qquad N_b = 1 + N_{b_1} + \dots + N_{b_a}, \quad N_1 = N_0 = 0
 
-    Here :math:`N_b` counts the merges when :math:`b` elements are divided evenly into :math:`a` parts, these again, and
-    so on: about :math:`(b - 1) / (a - 1)`. Latent defects add up: each merge leaves at most :math:`K_1 \varepsilon` in
-    latent space, the last one :math:`\varepsilon` in the result, and :math:`K_2` is paid once. So it grows as :math:`b`
-    where Theorem 3 grows as :math:`b^{1 + \log_a K_1 K_2}`, and with the same numbers it is never above it.
+    Here :math:`N_b` counts the merges when :math:`b` elements are recursively divided into :math:`a` even parts: about
+    :math:`(b - 1) / (a - 1)`. Latent defects add up: each merge contributes at most :math:`K_1 \varepsilon` in latent
+    space, the last one :math:`\varepsilon` in the result, and :math:`K_2` applies once. So the bound grows as :math:`b`
+    where Theorem 3 grows as :math:`b^{1 + \log_a K_1 K_2}`, and is never above it.
 
     Arguments:
         operation: A group.
         epsilon: Largest error :math:`\varepsilon` on multisets of 2 to :math:`a` elements of the region.
-        a: That size, at least 2.
-        b: The size to bound the error of.
-        region: Box that holds all elements, true results and learned results up to size :math:`b`.
-        samples: Points for the sampled constants beside the proved ones.
+        a: Largest size for which ``epsilon`` holds, at least 2.
+        b: Size to bound the error at.
+        region: Box that contains all elements, true results and learned results up to size :math:`b`.
+        samples: Number of points for the sampled constants, reported with the proved ones.
 
     Example:
         >>> from abelnet import AbelianGroup, Affine
@@ -172,7 +172,7 @@ def merge_bound(
 
 
 def reach(truth: Operation, size: int, elements: tuple[float, float]) -> tuple[float, float]:
-    r"""Range of the results of one to ``size`` elements of a range, for a group in one dimension.
+    r"""Returns the range of the results of one to ``size`` elements, for a group in one dimension.
 
     Example:
         >>> from abelnet import AbelianGroup, Generator
@@ -182,7 +182,7 @@ def reach(truth: Operation, size: int, elements: tuple[float, float]) -> tuple[f
     """
     curve = _curve(truth, "truth")
     if curve.form != "sum":
-        raise AbelnetError("truth: expected a group, whose results have a range")
+        raise AbelnetError("truth: expected a group, got a semigroup, whose results have no finite range")
     latent = curve.forward(torch.tensor(elements, dtype=torch.float64))
     ends = curve.inverse(check_count("size", size) * latent).tolist()
     return min(*ends, *elements), max(*ends, *elements)
@@ -199,29 +199,29 @@ def generator_bound(
     largest: float = math.inf,
     cells: int = _FINE,
 ) -> GeneratorBound:
-    r"""Bounds the error of a learned operation against the true one at any size, in one dimension.
+    r"""Bounds the error of a learned operation with respect to the true one at any size, in one dimension.
 
     With :math:`\psi` the true and :math:`\varphi` the learned generator, and any :math:`c > 0`, let
-    :math:`m \le \varphi(x) - c \psi(x) \le M` on the elements. Since :math:`\psi` is additive, whatever multiset of
-    :math:`b` elements has the true result :math:`z`, the learned result lies between
+    :math:`m \le \varphi(x) - c \psi(x) \le M` on the elements. Since :math:`\psi` is additive, for every multiset of
+    :math:`b` elements with the true result :math:`z` the learned result lies between
 
     .. math:: \varphi^{-1}(c \psi(z) + b m) \quad \text{and} \quad \varphi^{-1}(c \psi(z) + b M) ,
 
-    so that no intermediate result matters, and :math:`\varphi^{-1}` is taken where it is used. For semigroups the same
-    holds for :math:`\log |\varphi|` and :math:`\log |\psi|`, as long as elements keep away from the absorbing one and
-    both generators agree in sign: the learned result lies between
+    independent of intermediate results, and with :math:`\varphi^{-1}` evaluated where it is used. For semigroups the
+    same holds for :math:`\log |\varphi|` and :math:`\log |\psi|`, provided that elements are bounded away from the
+    absorbing element and both generators agree in sign: the learned result lies between
     :math:`\varphi^{-1}(\pm |\psi(z)|^c e^{b m})` and :math:`\varphi^{-1}(\pm |\psi(z)|^c e^{b M})`.
 
-    The largest distance to :math:`z` over all :math:`z` is enclosed on a grid, and :math:`c` chosen to make it small.
+    The largest distance to :math:`z` over all :math:`z` is bounded on a grid, with :math:`c` chosen to make it small.
 
     Arguments:
-        operation: The learned operation, of one dimension.
-        truth: The true one, of the same kind: group or semigroup.
+        operation: The learned operation, in one dimension.
+        truth: The true operation, also a group or also a semigroup.
         size: Number of elements :math:`b`.
         elements: Range of the elements.
-        least: For semigroups, the least :math:`|\psi(x)|` of an element, above 0.
+        least: For semigroups, the smallest :math:`|\psi(x)|` of an element, above 0.
         largest: For semigroups, the largest :math:`|\psi(z)|` of a true result, finite.
-        cells: Number of cells of the grids; more make the enclosure tighter, never invalid.
+        cells: Number of grid cells; more cells tighten the bound, which holds for any number.
 
     Example:
         >>> from abelnet import AbelianGroup, Affine
@@ -236,11 +236,11 @@ def generator_bound(
         raise AbelnetError(f"elements: expected a finite range, got {elements}")
     learned, true = _curve(operation, "operation"), _curve(truth, "truth")
     if learned.form != true.form:
-        raise AbelnetError(f"operation: expected a {true.form} as the truth is, got a {learned.form}")
+        raise AbelnetError(f"operation: expected a {true.form} like the truth, got a {learned.form}")
     if true.form == "sum":
         return _group_bound(learned.rising(*elements), true.rising(*elements), size, elements, cells)
     if not (0 < least < math.inf and 0 < largest < math.inf):
-        raise AbelnetError(f"least, largest: expected finite and above 0 for a semigroup, got {least} and {largest}")
+        raise AbelnetError(f"least, largest: expected finite values above 0 for semigroups, got {least}, {largest}")
     return _semigroup_bound(learned, true, size, elements, least, largest, cells)
 
 
@@ -248,7 +248,7 @@ def _group_bound(learned: Curve, true: Curve, size: int, elements: tuple[float, 
     ends = torch.tensor(elements, dtype=torch.float64)
     low, high = true.inverse(size * true.forward(ends)).tolist()
     if not (math.isfinite(low) and math.isfinite(high)):
-        raise AbelnetError(f"size: expected results of finite size, got a range from {low} to {high}")
+        raise AbelnetError(f"size: expected a finite range of results, got {low} to {high}; use a smaller size")
 
     def bound(c: float, cells: int) -> tuple[float, float, float]:
         m, M = deviation(learned, true, c, _line(*elements, cells))
@@ -258,7 +258,7 @@ def _group_bound(learned: Curve, true: Curve, size: int, elements: tuple[float, 
 
     x = _line(*elements, _COARSE)
     value, c, m, M = _best(bound, learned.forward(x), true.forward(x), cells)
-    # Fewer elements have latent values and deviations that are smaller, or those of one element.
+    # Latent values and deviations of fewer elements are smaller, or those of one element.
     latent = true.forward(ends)
     wide = torch.stack((torch.minimum(latent[0], size * latent[0]), torch.maximum(latent[1], size * latent[1])))
     results = learned.inverse(c * wide + size * torch.tensor([min(m, 0.0), max(M, 0.0)], dtype=torch.float64))
@@ -274,8 +274,8 @@ def _semigroup_bound(
     for side in sides:
         if not bool((learned.forward(side).sign() == true.forward(side).sign()).all()):
             raise AbelnetError(
-                f"least: expected elements on which both generators agree in sign, got them from {least} off the "
-                "absorbing element on; try a larger one"
+                f"least: expected a distance from the absorbing element beyond which both generators agree in sign, "
+                f"got {least}; use a larger one"
             )
 
     def bound(c: float, cells: int) -> tuple[float, float, float]:
@@ -299,10 +299,10 @@ def _semigroup_bound(
 def _best(
     bound: Callable[[float, int], tuple[float, float, float]], learned: Tensor, true: Tensor, cells: int
 ) -> tuple[float, float, float, float]:
-    """The smallest bound over coefficients near the one of least squares, with its coefficient and spread."""
+    """Returns the smallest bound over coefficients near the least-squares one, with its coefficient and spread."""
     start = float(learned @ true / (true @ true))
     if not start > 0:
-        raise AbelnetError("operation: expected one that resembles the truth, got a generator of another shape")
+        raise AbelnetError("operation: expected an approximation of the truth, got an uncorrelated generator")
     width = float((learned - start * true).abs().max() / (start * true.abs().max()))
     best = start
     for _ in range(3):
@@ -335,9 +335,9 @@ def _merges(a: int, b: int) -> int:
 
 def _constants(operation: Operation, epsilon: float, a: int, b: int, region: Region, samples: int) -> Lipschitz:
     if not operation.is_group:
-        raise AbelnetError(f"operation: expected a group, got {operation.law.name}; see generator_bound")
+        raise AbelnetError(f"operation: expected a group, got {operation.law.name}; use generator_bound")
     if not epsilon >= 0:
-        raise AbelnetError(f"epsilon: expected 0 or more, got {epsilon}")
+        raise AbelnetError(f"epsilon: expected a number of at least 0, got {epsilon}")
     check_count("a", a, 2)
     check_count("b", b)
     return lipschitz(operation.bijection, region, samples=samples)
@@ -345,7 +345,7 @@ def _constants(operation: Operation, epsilon: float, a: int, b: int, region: Reg
 
 def _curve(operation: Operation, name: str) -> Curve:
     if operation.dim != 1:
-        raise AbelnetError(f"{name}: expected an operation of one dimension, got {operation.dim}")
+        raise AbelnetError(f"{name}: expected an operation in one dimension, got {operation.dim}")
     return Curve.of(operation)
 
 

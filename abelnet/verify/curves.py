@@ -1,9 +1,9 @@
-r"""Two monotonic curves compared with proof: the latent deviation of elements, and the distance of results.
+r"""Proved comparison of two monotonic curves: the latent deviation of elements, and the distance of results.
 
-On a cell between neighbouring places of a grid a function :math:`d` with known ends and slopes in :math:`[p, q]` stays
-below two lines, one from each end; where they meet is an upper bound of :math:`d` there, and the excess over the ends
-is at most a quarter of the cell times :math:`q - p`. Grids hold the turning points of both curves, so that slopes are
-enclosed by those at the ends of a cell.
+On a grid cell, a function :math:`d` with known values at the ends and slopes in :math:`[p, q]` stays below two lines,
+one from each end; their intersection is an upper bound on :math:`d` there, and its excess over the ends is at most a
+quarter of the cell times :math:`q - p`. Grids include the turning points of both curves, so the slopes at the ends of a
+cell bound all slopes in it.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from abelnet.operation import Operation
 
 @dataclass(frozen=True)
 class Curve:
-    r"""A generator of one dimension, :math:`a f(x) + o`, whose law is the plain sum or the plain product.
+    r"""Generator in one dimension, :math:`a f(x) + o`, whose law is the plain sum or the plain product.
 
     Attributes:
         form: ``"sum"`` or ``"product"``.
         bijection: The map :math:`f`, in float64.
-        factor: The number :math:`a`.
-        offset: The number :math:`o`.
+        factor: The factor :math:`a`.
+        offset: The offset :math:`o`.
     """
 
     form: str
@@ -51,7 +51,7 @@ class Curve:
 
     @staticmethod
     def of(operation: Operation) -> Curve:
-        """The generator of an operation, with the coefficients of its law moved into it.
+        """Returns the generator of an operation, with the coefficients of its law absorbed.
 
         Example:
             >>> from abelnet import AbelianNet, Affine
@@ -60,35 +60,35 @@ class Curve:
         """
         form = operation.law.plain_form()
         if form is None:
-            raise AbelnetError(f"operation: expected a sum or a product in some coordinates, got {operation.law.name}")
+            raise AbelnetError(f"operation: expected a law equivalent to a sum or product, got {operation.law.name}")
         return Curve(form.kind, operation.bijection.snapshot(), form.factor.item(), form.offset.item())
 
     def forward(self, x: Tensor) -> Tensor:
-        """The latent values of places :math:`(n)`."""
+        """Maps points :math:`(n)` to latent values."""
         y: Tensor = self.bijection(x[:, None])
         return self.factor * y[:, 0] + self.offset
 
     def inverse(self, u: Tensor) -> Tensor:
-        """The places of latent values :math:`(n)`."""
+        """Maps latent values :math:`(n)` to points."""
         return self.bijection.inverse(((u - self.offset) / self.factor)[:, None])[:, 0]
 
     def slopes(self, places: Tensor) -> tuple[Tensor, Tensor]:
-        """Least and largest absolute slope between neighbouring places, among which are all turning points."""
+        """Returns the smallest and largest absolute slope between adjacent points, which include all turning points."""
         _, least, most = slopes_between(self.bijection, places)
         return abs(self.factor) * least, abs(self.factor) * most
 
     def turning_points(self, low: float, high: float) -> Tensor:
-        """Places between which the slope only rises or only falls."""
+        """Returns points between which the slope is monotonic."""
         return turning_points(self.bijection, low, high)
 
     def rising(self, low: float, high: float) -> Curve:
-        """The curve or its negative, whichever rises from one place to the other: of a sum either is a generator."""
+        """Returns the curve or its negative, whichever increases: either generates the same sum."""
         ends = self.forward(torch.tensor([low, high], dtype=torch.float64))
         return self if ends[1] > ends[0] else replace(self, factor=-self.factor, offset=-self.offset)
 
 
 class Line(NamedTuple):
-    """The link :math:`c t + s` of two latent spaces."""
+    """Link :math:`c t + s` between two latent spaces."""
 
     c: float
     shift: float
@@ -104,7 +104,7 @@ class Line(NamedTuple):
 
 
 class Power(NamedTuple):
-    """The link :math:`k |t|^c`, with the sign of :math:`t`, of two latent spaces."""
+    """Link :math:`k |t|^c`, with the sign of :math:`t`, between two latent spaces."""
 
     c: float
     factor: float
@@ -120,7 +120,7 @@ class Power(NamedTuple):
 
 
 def deviation(learned: Curve, true: Curve, c: float, places: Tensor) -> tuple[float, float]:
-    r"""Encloses :math:`\varphi - c \psi` between the first and the last place, for two rising curves."""
+    r"""Bounds :math:`\varphi - c \psi` between the first and the last point, for two increasing curves."""
     x = _with_turns(places, learned, true)
     d = learned.forward(x) - c * true.forward(x)
     (least, most), (true_least, true_most) = learned.slopes(x), true.slopes(x)
@@ -128,7 +128,7 @@ def deviation(learned: Curve, true: Curve, c: float, places: Tensor) -> tuple[fl
 
 
 def log_deviation(learned: Curve, true: Curve, c: float, places: Tensor) -> tuple[float, float]:
-    r"""Encloses :math:`\log |\varphi| - c \log |\psi|` between two places with no zero of either between them."""
+    r"""Bounds :math:`\log |\varphi| - c \log |\psi|` between two points without a zero of either curve in between."""
     x = _with_turns(places, learned, true)
     logs, rates = [], []
     for curve in (learned, true):
@@ -140,7 +140,7 @@ def log_deviation(learned: Curve, true: Curve, c: float, places: Tensor) -> tupl
         rates.append((least / far, most / near, bool(size[-1] > size[0])))
     (low, high, rises), (true_low, true_high, true_rises) = rates
     if rises != true_rises:
-        raise AbelnetError("operation: expected one that resembles the truth, got a generator of the other direction")
+        raise AbelnetError("operation: expected a generator that increases where the true one does")
     p, q = low - c * true_high, high - c * true_low
     if not rises:
         p, q = -q, -p
@@ -148,13 +148,13 @@ def log_deviation(learned: Curve, true: Curve, c: float, places: Tensor) -> tupl
 
 
 def largest_excess(learned: Curve, true: Curve, link: Line | Power, places: Tensor, sign: int) -> float:
-    r"""An upper bound of :math:`\pm (F(z) - z)` between the places, for :math:`F = \varphi^{-1} \circ link \circ \psi`.
+    r"""Bounds :math:`\pm (F(z) - z)` from above over the points, for :math:`F = \varphi^{-1} \circ link \circ \psi`.
 
     Arguments:
         learned: The curve :math:`\varphi`.
         true: The curve :math:`\psi`.
         link: The map between their latent spaces.
-        places: Ascending places :math:`(n)`.
+        places: Ascending points :math:`(n)`.
         sign: 1 or -1.
     """
     low, high = float(places[0]), float(places[-1])
@@ -168,7 +168,7 @@ def largest_excess(learned: Curve, true: Curve, link: Line | Power, places: Tens
     (least, most), (true_least, true_most) = learned.slopes(y), true.slopes(z)
     lowest = torch.minimum(linked[1:], linked[:-1]) * true_least / most
     highest = torch.maximum(linked[1:], linked[:-1]) * true_most / least
-    # 0 times or over infinity says nothing; that a curve rises does.
+    # 0 times or over infinity is undefined; monotonicity still gives a bound.
     lowest, highest = lowest.nan_to_num(0.0), highest.nan_to_num(math.inf, math.inf)
     if sign > 0:
         return _most(y - z, lowest - 1, highest - 1, z.diff(), y[1:] - z[:-1])
@@ -176,21 +176,21 @@ def largest_excess(learned: Curve, true: Curve, link: Line | Power, places: Tens
 
 
 def log_grid(true: Curve, largest: float, cells: int) -> Tensor:
-    r"""Places whose latent values go from minus to plus the largest, ever denser towards 0."""
+    r"""Returns points whose latent values range from minus to plus ``largest``, logarithmically denser near 0."""
     steps = torch.logspace(-9, 0, cells // 2, dtype=torch.float64)
     t = largest * torch.cat((-steps.flip(0), torch.zeros(1, dtype=torch.float64), steps))
     return ascending(true.inverse(t))
 
 
 def log_line(true: Curve, side: Tensor, cells: int) -> Tensor:
-    r"""Places from one end of a side to the other, even in :math:`\log |\psi|`."""
+    r"""Returns points from one end of a side to the other, evenly spaced in :math:`\log |\psi|`."""
     ends = true.forward(side)
     logs = torch.linspace(float(ends[0].abs().log()), float(ends[1].abs().log()), cells + 1, dtype=torch.float64)
     return ascending(side, true.inverse(ends[0].sign() * logs.exp()).clamp(float(side[0]), float(side[1])))
 
 
 def split_at_zero(true: Curve, elements: tuple[float, float], least: float) -> list[Tensor]:
-    r"""The elements with :math:`|\psi| \ge least`: an interval on each side of the absorbing element."""
+    r"""Returns the elements with :math:`|\psi| \ge least`: an interval on each side of the absorbing element."""
     latent = true.forward(torch.tensor(elements, dtype=torch.float64))
     sides = []
     for sign in (-1.0, 1.0):
@@ -214,12 +214,12 @@ def _range(d: Tensor, p: Tensor, q: Tensor, width: Tensor) -> tuple[float, float
 
 
 def _most(d: Tensor, p: Tensor, q: Tensor, width: Tensor, other: Tensor) -> float:
-    """The largest value of a function whose slope lies in [p, q] on each cell, or another bound where it is smaller."""
+    """Bounds a function whose slope lies in [p, q] on each cell from above, using ``other`` where it is smaller."""
     start, end = d[:-1], d[1:]
-    # The line from the start meets the line from the end; on cells where one of them falls the larger end is the bound.
+    # The lines from both ends intersect; on cells where one of them decreases, the larger end is the bound.
     p, q = torch.where(p.isnan(), -math.inf, p), torch.where(q.isnan(), math.inf, q)
     climb = ((end - start - p * width) / (q - p)).clamp(min=0)
-    climb = torch.where(p.isinf() | (climb > width), width, climb)  # a vertical line meets the other at the end
+    climb = torch.where(p.isinf() | (climb > width), width, climb)  # a vertical line intersects at the end
     peak = torch.where(q.isinf(), end - p * width, start + q * climb)
     bound = torch.where(q <= 0, start, torch.where(p >= 0, end, torch.fmin(peak, other)))
     return float(torch.maximum(torch.maximum(start, end), torch.where(width == 0, start, bound)).max())

@@ -1,4 +1,4 @@
-"""What the theorems promise, measured: how far an operation is from its laws, and whether any function has them."""
+"""Empirical checks of algebraic laws: rounding errors of an operation, and counterexamples for any function."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from abelnet.operation import Operation
 
 @dataclass(frozen=True)
 class Defect:
-    """The largest difference between two sides of a law, and its ratio to the largest entry that took part."""
+    """Largest difference between the two sides of a law, absolute and relative to the largest entry involved."""
 
     absolute: float
     relative: float
@@ -26,7 +26,7 @@ class Defect:
 
 @dataclass(frozen=True)
 class LawDefects:
-    """The largest defect of each law over all samples; None where the operation does not claim the law."""
+    """Largest defect of each law over all samples; None if the law does not apply to the operation."""
 
     associativity: Defect
     commutativity: Defect
@@ -44,14 +44,14 @@ class LawDefects:
 
 @torch.no_grad()
 def law_defects(operation: Operation, samples: Tensor) -> LawDefects:
-    r"""Measures how far an operation is from each of its laws, over triples of samples.
+    r"""Measures by how much an operation violates each of its laws, over triples of samples.
 
-    The laws hold exactly in exact arithmetic; what is measured is rounding. The relative defect of a row is its largest
-    absolute difference over the largest entry of everything that entered or left the operation there.
+    The laws hold in exact arithmetic; the defects are rounding errors. The relative defect of a row is its largest
+    absolute difference divided by the largest entry among all inputs and outputs of the operation there.
 
     Arguments:
         operation: The operation :math:`\circ`.
-        samples: Elements to try, with shape :math:`(n, d)`.
+        samples: Elements to test, with shape :math:`(n, d)`.
 
     Example:
         >>> from abelnet import AbelianGroup, Monotonic
@@ -83,14 +83,14 @@ def law_defects(operation: Operation, samples: Tensor) -> LawDefects:
 
 @dataclass(frozen=True)
 class Counterexample:
-    """Elements on which a law fails.
+    """Elements that violate a law.
 
     Attributes:
-        law: What fails: commutativity, associativity, or permutation invariance.
+        law: The violated law: commutativity, associativity, or permutation invariance.
         elements: The elements, :math:`(n, d)`.
-        first: Which expression was compared.
-        second: With which other.
-        values: Their two values, each :math:`(d)`.
+        first: First side of the law.
+        second: Second side of the law.
+        values: Values of both sides, each :math:`(d)`.
     """
 
     law: str
@@ -115,25 +115,25 @@ def find_counterexample(
     trials: int = 1000,
     seed: int = 0,
 ) -> Counterexample | None:
-    r"""Searches elements on which a function is not what the fold of an Abelian semigroup must be (Proposition 1).
+    r"""Searches for elements that prove a function not to be an Abelian semigroup or its aggregation (Proposition 1).
 
-    A fold :math:`x_1 \circ \dots \circ x_n` is permutation invariant iff :math:`\circ` is commutative and associative.
-    A binary function is tried for both laws, over triples of samples; a function of a multiset is tried under
-    permutations of 2 to 6 samples, the smallest sizes first. Nothing found is evidence, not a proof; what is found is a
-    proof, up to rounding.
+    The aggregation :math:`x_1 \circ \dots \circ x_n` is permutation-invariant iff :math:`\circ` is commutative and
+    associative. A binary function is tested for both laws, over triples of samples; a function of a multiset is tested
+    under permutations of 2 to 6 samples, smallest sizes first. A counterexample is a proof, up to rounding; finding
+    none is evidence, not a proof.
 
     Arguments:
         function: ``function(x, y)`` of two tensors :math:`(B, d)`, or ``function(elements)`` of one tensor
-            :math:`(n, d)`; either gives tensors of the shape of an element.
-        samples: Elements to try, :math:`(n, d)`, at least 3.
+            :math:`(n, d)`; results have the shape of an element.
+        samples: Elements to test, :math:`(n, d)`, at least 3.
         form: ``"binary"`` or ``"multiset"``.
-        tolerance: What counts as rounding, relative to the largest entry that took part; by default
+        tolerance: Tolerance for rounding, relative to the largest entry involved; by default
             :math:`\epsilon^{0.4}`, which is 5e-7 in float64 and 2e-3 in float32.
         trials: Number of triples, or of permutations.
-        seed: Fixes the draws.
+        seed: Random seed.
 
     Returns:
-        What was found, or None. Where a side is not finite nothing can be compared; if that is so everywhere it raises.
+        The counterexample, or None. Non-finite values are not compared; raises if there are no others.
 
     Example:
         >>> samples = torch.tensor([[1.0], [2.0], [4.0]], dtype=torch.float64)
@@ -145,7 +145,7 @@ def find_counterexample(
         True
     """
     if not isinstance(samples, Tensor) or samples.ndim != 2 or len(samples) < 3 or not samples.is_floating_point():
-        raise AbelnetError("samples: expected a floating-point tensor of shape (n, d) with n of at least 3")
+        raise AbelnetError("samples: expected a floating-point tensor of shape (n, d) with n >= 3")
     if form not in ("binary", "multiset"):
         raise AbelnetError(f'form: expected "binary" or "multiset", got {form!r}')
     limit = torch.finfo(samples.dtype).eps ** 0.4 if tolerance is None else tolerance
@@ -155,7 +155,7 @@ def find_counterexample(
     for law, first, second, elements, left, right, others in compare(function, samples, trials, generator):
         if left.shape != right.shape or left.shape != elements.shape[::2]:
             raise AbelnetError(
-                f"function: expected results of shape {tuple(elements.shape[::2])}, as elements have, "
+                f"function: expected results of shape {tuple(elements.shape[::2])} like the elements, "
                 f"got {tuple(left.shape)} and {tuple(right.shape)}"
             )
         sound = (left.isfinite() & right.isfinite()).all(-1)
@@ -177,7 +177,7 @@ _Comparison = tuple[str, str, str, Tensor, Tensor, Tensor, tuple[Tensor, ...]]
 def _compare_laws(
     function: Callable[..., Any], samples: Tensor, trials: int, generator: torch.Generator
 ) -> Iterator[_Comparison]:
-    """The two sides of each law over triples, with what else took part."""
+    """Yields both sides of each law over triples, with the other values involved."""
     picked = samples[torch.randint(len(samples), (trials, 3), generator=generator)]
     x, y, z = picked.unbind(1)
     xy = function(x, y)
@@ -190,7 +190,7 @@ def _compare_laws(
 def _compare_orders(
     function: Callable[..., Any], samples: Tensor, trials: int, generator: torch.Generator
 ) -> Iterator[_Comparison]:
-    """The value of a multiset in two orders, one multiset at a time, the smallest first."""
+    """Yields the values of a multiset in two orders, one multiset at a time, smallest first."""
     for size in range(2, min(6, len(samples)) + 1):
         for _ in range(max(1, trials // 5)):
             elements = samples[torch.randperm(len(samples), generator=generator)[:size]]

@@ -1,7 +1,7 @@
-r"""Lipschitz constants of a bijection on a region, proved: exact for curves, from above for couplings.
+r"""Proved Lipschitz constants of a bijection on a region: exact for curves, upper bounds for couplings.
 
-Bijections own the enclosures (:meth:`~abelnet.Bijection.slope_bounds`); sampled constants beside them say how far the
-proved ones are off at most. All of this is proved in exact arithmetic; rounding is not accounted for.
+The bounds come from :meth:`~abelnet.Bijection.slope_bounds`; sampled lower bounds show how loose they can be at most.
+The bounds are proved in exact arithmetic; rounding is not accounted for.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Lipschitz:
     """Lipschitz constants of a bijection on a region and of its inverse on the values there, in the Euclidean norm.
 
     Attributes:
-        forward: No less than the constant :math:`K_1` of the bijection; proved.
-        inverse: No less than the constant :math:`K_2` of its inverse; proved.
-        forward_sampled: The largest norm of the Jacobian at sampled points, no more than :math:`K_1`.
-        inverse_sampled: The same for the inverse.
-        exact: Whether the proved bounds are the constants themselves.
+        forward: Proved upper bound on the constant :math:`K_1` of the bijection.
+        inverse: Proved upper bound on the constant :math:`K_2` of its inverse.
+        forward_sampled: Largest norm of the Jacobian at sampled points, a lower bound on :math:`K_1`.
+        inverse_sampled: Likewise for the inverse, a lower bound on :math:`K_2`.
+        exact: Whether the proved bounds are attained.
     """
 
     forward: float
@@ -38,7 +38,7 @@ class Lipschitz:
 
     @property
     def statement(self) -> str:
-        """What is proved and what is estimated by sampling."""
+        """The proved and the sampled constants."""
         sign = "=" if self.exact else "≤"
         return (
             f"proved: K1 {sign} {self.forward:.6g}, K2 {sign} {self.inverse:.6g}; "
@@ -48,19 +48,19 @@ class Lipschitz:
 
 @torch.no_grad()
 def lipschitz(bijection: Bijection, region: Region = EVERYWHERE, *, samples: int = 256, seed: int = 0) -> Lipschitz:
-    r"""Bounds the Lipschitz constants of a bijection on a box, and of its inverse on the box around the values there.
+    r"""Bounds the Lipschitz constants of a bijection on a box, and of its inverse on the bounding box of the image.
 
     .. math:: |f(x) - f(y)| \le K_1 |x - y|, \qquad |f^{-1}(u) - f^{-1}(v)| \le K_2 |u - v|
 
-    Exact for ``Affine``, ``SinhArcsinh``, ``Generator``, ``Monotonic``, ``RationalQuadraticSpline``. A chain of these
-    is cut into short pieces, on each of which the slopes of its parts multiply. Couplings are bounded layer by layer,
-    which may be far above; the sampled constants beside say how far at most.
+    Exact for ``Affine``, ``SinhArcsinh``, ``Generator``, ``Monotonic`` and ``RationalQuadraticSpline``. A chain of
+    these is cut into short pieces, on which the slopes of its parts multiply. Couplings are bounded layer by layer,
+    which may be far from tight; the sampled constants show how far at most.
 
     Arguments:
         bijection: The map :math:`f`.
-        region: Lower and upper corner, numbers or tensors with shape :math:`(d)`; infinite ones are allowed.
-        samples: Number of points for the constants from below.
-        seed: Fixes them.
+        region: Lower and upper corner, numbers or tensors with shape :math:`(d)`; may be infinite.
+        samples: Number of points for the sampled lower bounds.
+        seed: Random seed of the sampled points.
 
     Example:
         >>> from abelnet import SinhArcsinh
@@ -90,11 +90,11 @@ def lipschitz(bijection: Bijection, region: Region = EVERYWHERE, *, samples: int
 def _box(region: Region, dim: int) -> tuple[Tensor, Tensor]:
     low, high = (torch.as_tensor(end, dtype=torch.float64).expand(dim).clone() for end in region)
     if not bool((low < high).all()):
-        raise AbelnetError(f"region: expected a lower corner below the upper one, got {region}")
+        raise AbelnetError(f"region: expected the lower corner below the upper one, got {region}")
     return low, high
 
 
 def _jacobians(bijection: Bijection, points: Tensor) -> Tensor:
-    """Jacobians at points, :math:`(n, d)` to :math:`(n, d, d)`: no row depends on another, so one sum will do."""
+    """Returns Jacobians at points, :math:`(n, d)` to :math:`(n, d, d)`: rows are independent, so one sum suffices."""
     jacobian: Tensor = torch.autograd.functional.jacobian(lambda x: bijection(x).sum(0), points)  # type: ignore[no-untyped-call]
     return jacobian.transpose(0, 1)

@@ -1,4 +1,4 @@
-"""From what a file holds to a vocabulary: words decoded, lowered and made distinct, and a report of what was odd."""
+"""Vocabulary cleaning: decode, lowercase and deduplicate the words of a file, and report what was changed."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from abelnet.errors import AbelnetError
 
 @dataclass(frozen=True)
 class Report:
-    """What was read, and what was not quite in order.
+    """Summary of loaded word vectors and of irregular entries.
 
     Attributes:
-        source: Where the vectors come from.
+        source: Origin of the vectors.
         kind: ``"binary"``, ``"text"``, ``"safetensors"`` or ``"memory"``.
         words: Size of the vocabulary.
         dim: Number of dimensions.
-        duplicates: Words that were there before and were left out; the first, the most frequent, is kept.
-        undecodable: Words that are not UTF-8; their odd bytes are replaced by U+FFFD.
-        lowered: Words that were there before only once they were in lower case, and were left out.
+        duplicates: Number of repeated words dropped; the first occurrence, the most frequent, is kept.
+        undecodable: Number of words that are not valid UTF-8; invalid bytes are replaced by U+FFFD.
+        lowered: Number of words dropped because they repeat another after lowercasing.
     """
 
     source: str
@@ -36,15 +36,15 @@ class Report:
     def __str__(self) -> str:
         text = f"{self.words:,} words of {self.dim} dimensions from {self.source}"
         odd = (
-            (self.duplicates, "repeated words left out"),
-            (self.undecodable, "words not in UTF-8"),
-            (self.lowered, "words left out that differ from others by case"),
+            (self.duplicates, "repeated words dropped"),
+            (self.undecodable, "words not valid UTF-8"),
+            (self.lowered, "words dropped that differ from others only by case"),
         )
         return "; ".join([text, *(f"{count:,} {what}" for count, what in odd if count)])
 
 
 def decode(source: str, text: bytes, *, strict: bool = False) -> tuple[list[str], int]:
-    """Words, one on a line, from UTF-8, and how many of them have bytes that are not and are replaced by U+FFFD.
+    """Decodes words, one per line, from UTF-8, and counts those with invalid bytes, which become U+FFFD.
 
     Example:
         >>> decode("v.txt", b"na\\xc3\\xafve\\ncaf\\xe9")
@@ -71,7 +71,7 @@ def select(
     strict: bool = False,
     undecodable: int = 0,
 ) -> tuple[list[str], Tensor, Report]:
-    """The first of all words that are the same, perhaps in lower case, with their vectors and a report.
+    """Deduplicates words, optionally after lowercasing, keeping the first; returns words, vectors and a report.
 
     Example:
         >>> import torch

@@ -1,4 +1,4 @@
-"""How many analogy questions a model answers, over the whole vocabulary, with and without the words it was given."""
+"""Accuracy of models on analogy questions over the whole vocabulary, with and without the question words excluded."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from abelnet.words.retrieval import nearest
 from abelnet.words.vectors import WordVectors
 
 Model = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""From unit vectors of a, b and c, each with shape :math:`(n, d)`, to what should be near to that of d."""
+"""Maps unit vectors of a, b and c, each with shape :math:`(n, d)`, to predictions of the vector of d."""
 
 SETTINGS = ("all_candidates", "excluding_abc")
 _QUESTIONS = 8192
 
 
 def offset(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    r"""The model WV: :math:`b - a + c`.
+    r"""Vector offset model (WV): :math:`b - a + c`.
 
     Example:
         >>> offset(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0]), torch.tensor([2.0, 0.0]))
@@ -38,12 +38,12 @@ def offset(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table of results.
+    """Row of a result table.
 
     Attributes:
         name: Overall, a category or a section.
         questions: Number of questions.
-        correct: Number of right answers for each setting and model.
+        correct: Number of correct answers by setting and model.
     """
 
     name: str
@@ -51,20 +51,20 @@ class Row:
     correct: dict[str, dict[str, int]]
 
     def percent(self, setting: str, model: str) -> float:
-        """Right answers in a hundred questions; 0 of none."""
+        """Returns the accuracy (%); 0 if there are no questions."""
         return 100 * self.correct[setting][model] / self.questions if self.questions else 0.0
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    r"""What the models answered.
+    r"""Answers of all models.
 
     Attributes:
         questions: The :math:`n` questions.
         models: Names of the :math:`m` models.
-        predicted: Rows of the answers, with shape :math:`(2, m, n)`: first all words are candidates, then :math:`a, b`
-            and :math:`c` are not.
-        correct: Whether they are accepted, likewise.
+        predicted: Rows of the answers, with shape :math:`(2, m, n)`: first with all words as candidates, then excluding
+            :math:`a, b` and :math:`c`.
+        correct: Whether the answers are accepted, with the same shape.
     """
 
     questions: Questions
@@ -73,7 +73,7 @@ class Evaluation:
     correct: Tensor
 
     def rows(self) -> list[Row]:
-        """Overall, then each category, then each section that has questions, as in the tables of the paper."""
+        """Returns the overall row, then one per category and per non-empty section, as in the tables of the paper."""
         sections = self.questions.sections
         groups: dict[str, list[int]] = {"Overall": list(range(len(sections)))}
         for number, section in enumerate(sections):
@@ -91,7 +91,7 @@ class Evaluation:
         return rows
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain numbers and text, ready for JSON."""
+        """Returns all results as plain data for JSON."""
         rows = self.rows()
         tables = {
             setting: {
@@ -109,11 +109,11 @@ class Evaluation:
         return {"title": self.questions.title, "models": list(self.models), "sections": sections} | tables
 
     def write_json(self, path: str | Path) -> None:
-        """Writes :meth:`to_dict`."""
+        """Writes :meth:`to_dict` as JSON."""
         write_json(Path(path), self.to_dict())
 
     def write_csv(self, path: str | Path) -> None:
-        """Writes a line for each row, setting and model: name, setting, model, num, correct, percent."""
+        """Writes one line per row, setting and model: name, setting, model, num, correct, percent."""
         with replacing(Path(path)) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(["name", "setting", "model", "num", "correct", "percent"])
@@ -131,16 +131,16 @@ def evaluate(
     *,
     on_progress: Callable[[float], None] | None = None,
 ) -> Evaluation:
-    r"""Asks models all questions; the answer is the word whose vector has the largest cosine with what they give.
+    r"""Evaluates models on analogy questions, answered by the word with the largest cosine to the prediction.
 
-    All words of the vocabulary are candidates, and once more all but :math:`a, b, c`; both answers, for all models,
-    come from one pass over the vocabulary.
+    Candidates are all words of the vocabulary, and in a second setting all except :math:`a, b, c`; one pass over the
+    vocabulary serves both settings and all models.
 
     Arguments:
         vectors: The vocabulary.
-        questions: What to ask.
+        questions: The questions.
         models: Models by name; ``{"wv": offset}`` if None.
-        on_progress: Called now and then with the part that is done, from 0 to 1.
+        on_progress: Called periodically with the completed fraction, from 0 to 1.
 
     Example:
         >>> from abelnet.words.questions import google_questions
@@ -151,7 +151,7 @@ def evaluate(
     """
     models = {"wv": offset} if models is None else dict(models)
     if not models:
-        raise AbelnetError("models: expected at least one")
+        raise AbelnetError("models: expected at least one model, got none")
     count = len(questions)
     queries = torch.empty(len(models), count, vectors.dim)
     with torch.no_grad():
@@ -161,9 +161,9 @@ def evaluate(
             for number, (name, model) in enumerate(models.items()):
                 given = model(a, b, c)
                 if given.shape != a.shape:
-                    raise AbelnetError(f"{name}: expected shape {tuple(a.shape)} from it, got {tuple(given.shape)}")
+                    raise AbelnetError(f"{name}: expected outputs of shape {tuple(a.shape)}, got {tuple(given.shape)}")
                 queries[number, part] = given.to(queries.dtype)
-    # Three words are left out, so one of the best four is the best of the others.
+    # Three words are excluded, so the four nearest include the nearest of the others.
     found = nearest(vectors.vectors, queries, min(4, len(vectors)), norms=vectors.norms, on_progress=on_progress)
     others = found.excluding(questions.words.expand(len(models), -1, -1))
     predicted = torch.stack((found.indices[..., 0], others.indices[..., 0]))

@@ -1,4 +1,4 @@
-"""Files of word vectors: word2vec binary and text, GloVe text, gzip of these, and safetensors."""
+"""Word vector file formats: word2vec binary and text, GloVe text, gzip of these, and safetensors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from abelnet.files import replacing
 KINDS = ("binary", "text", "safetensors")
 _SUFFIXES = {".bin": "binary", ".txt": "text", ".vec": "text", ".safetensors": "safetensors"}
 _FORMAT = "abelnet word vectors 1"
-# The words of a vocabulary are short; a space that is farther away means that the file is not what it says.
+# Words of a vocabulary are short; a more distant space means that the file is not what its header claims.
 _LONGEST_WORD = 4096
 _TEXT_PART = 1 << 24
 _ROWS = 4096
@@ -40,7 +40,7 @@ _ROWS = 4096
 
 @dataclass(frozen=True)
 class Entries:
-    """What a file holds: words, undecoded and one on a line, and their vectors :math:`(V, d)` in float32."""
+    """Contents of a file: words, undecoded and one per line, and their vectors :math:`(V, d)` in float32."""
 
     kind: str
     words: bytes
@@ -48,7 +48,7 @@ class Entries:
 
 
 def kind_of(path: Path) -> str | None:
-    """The format that the name of a file stands for: one of :data:`KINDS`, or None for other names.
+    """Returns the format given by a file name: one of :data:`KINDS`, or None if it is unknown.
 
     Example:
         >>> kind_of(Path("GoogleNews-vectors-negative300.bin.gz"))
@@ -59,12 +59,12 @@ def kind_of(path: Path) -> str | None:
 
 
 def read_entries(path: Path, *, limit: int | None = None, kind: str | None = None) -> Entries:
-    """Reads word2vec binary or text, or GloVe text, each as it is or compressed by gzip.
+    """Reads word2vec binary or text, or GloVe text, optionally gzip-compressed.
 
     Arguments:
         path: The file.
-        limit: How many entries to read, from the first; all of them if None.
-        kind: ``"binary"`` or ``"text"``; None tells by the name of the file, and failing that by its content.
+        limit: Maximum number of entries to read; all if None.
+        kind: ``"binary"`` or ``"text"``; if None, inferred from the file name, or else from the contents.
     """
     with _unpacked(path) as (file, size):
         if size == 0:
@@ -82,11 +82,11 @@ def read_entries(path: Path, *, limit: int | None = None, kind: str | None = Non
 
 @contextmanager
 def _unpacked(path: Path) -> Iterator[tuple[IO[bytes], int]]:
-    """A file that can be mapped, and its size; what gzip holds goes to disk first, never to memory."""
+    """Yields a file that can be memory-mapped, and its size; gzip is decompressed to disk, never to memory."""
     try:
         file = path.open("rb")
     except OSError as error:
-        raise AbelnetError(f"{path}: expected a file of word vectors, got: {error.strerror}") from None
+        raise AbelnetError(f"{path}: expected a word vector file, got: {error.strerror}") from None
     with file:
         if file.read(2) != b"\x1f\x8b":
             file.seek(0)
@@ -98,8 +98,8 @@ def _unpacked(path: Path) -> Iterator[tuple[IO[bytes], int]]:
                 with gzip.open(file) as packed:
                     shutil.copyfileobj(packed, unpacked, 1 << 20)
             except (OSError, EOFError, zlib.error) as error:
-                place = f"after {unpacked.tell():,} unpacked bytes"
-                raise AbelnetError(f"{path}: expected a whole gzip file, got, {place}: {error}") from None
+                place = f"after {unpacked.tell():,} decompressed bytes"
+                raise AbelnetError(f"{path}: expected a complete gzip file, got an error {place}: {error}") from None
             size = unpacked.tell()
             unpacked.seek(0)
             yield unpacked, size
@@ -112,7 +112,7 @@ def _guess(file: IO[bytes]) -> str:
 
 
 def _header(line: bytes) -> tuple[int, int] | None:
-    """Number of words and dimensions, if this is the first line of a word2vec file."""
+    """Returns the number of words and dimensions if this is the first line of a word2vec file."""
     match = re.fullmatch(rb"\s*(\d{1,18})[ \t]+(\d{1,18})\s*", line)
     return (int(match[1]), int(match[2])) if match else None
 
@@ -123,7 +123,7 @@ def _read_binary(path: Path, file: IO[bytes], size: int, limit: int | None) -> t
     header = _header(mapped[: position - 1]) if position else None
     if header is None:
         raise AbelnetError(
-            f"{path}, byte 0: expected a line with the number of words and of dimensions, got {mapped[:24]!r}"
+            f"{path}, byte 0: expected a header with the number of words and dimensions, got {mapped[:24]!r}"
         )
     count, dim = header
     width = 4 * dim
@@ -131,11 +131,10 @@ def _read_binary(path: Path, file: IO[bytes], size: int, limit: int | None) -> t
         raise AbelnetError(f"{path}, byte 0: expected at least one word and one dimension, got {count:,} and {dim:,}")
     if position + count * (width + 2) > size:
         raise AbelnetError(
-            f"{path}, byte 0: expected {count:,} words of {dim:,} dimensions as the first line says, "
-            f"got {size:,} bytes, in which they do not fit"
+            f"{path}, byte 0: expected {count:,} words of {dim:,} dimensions as in the header, got only {size:,} bytes"
         )
-    # Entries are of different lengths, so they must be gone through one by one: a regular expression does so in C. What
-    # does not match is swallowed to the end as an entry with no word, so that each entry starts where one ended.
+    # Entries have different lengths, so they must be scanned one by one: a regular expression does so in C. Text that
+    # does not match is consumed to the end as an entry without a word, so each entry starts where the last one ended.
     entry = re.compile(rb"([^ ]{1,%d}) (?s:.{%d})|(?s:.+)" % (_LONGEST_WORD, width))
     wanted = count if limit is None else min(count, limit)
     if wanted == count:
@@ -157,16 +156,16 @@ def _read_binary(path: Path, file: IO[bytes], size: int, limit: int | None) -> t
     if found > wanted or (wanted == count and more):
         raise AbelnetError(
             f"{path}, byte {position:,}: expected the end of the file after {count:,} words, "
-            f"got {size - position:,} bytes more"
+            f"got {size - position:,} more bytes"
         )
-    # Rows of numbers start anywhere; seen as an item of so many bytes at every place, the right ones are copied.
+    # Rows of numbers are unaligned; a view with an overlapping item at every byte lets one indexing copy them.
     items = np.ndarray((size - width + 1,), f"V{width}", mapped, strides=(1,))
     vectors = items[ends + 1].view(np.float32).reshape(len(words), dim)
     return _joined(path, words, ends), torch.from_numpy(vectors)
 
 
 def _joined(path: Path, words: list[bytes], ends: NDArray[np.int64]) -> bytes:
-    """Words one on a line, without the line break that may stand before each in a file."""
+    """Joins words, one per line, without the line break that may precede each in a file."""
     text = b"\n".join(words).removeprefix(b"\n").replace(b"\n\n", b"\n")
     if text.count(b"\n") != max(0, len(words) - 1) or b"\n\n" in text or text[-1:] == b"\n":
         bad = next(i for i, word in enumerate(words) if word == b"\n" or b"\n" in word[1:])
@@ -200,12 +199,12 @@ def _read_text(path: Path, file: IO[bytes], limit: int | None) -> tuple[bytes, T
             break
     wanted = count if limit is None or count is None else min(count, limit)
     if wanted is not None and len(words) != wanted:
-        raise AbelnetError(f"{path}, line 1: expected {count:,} words as the first line says, got {len(words):,}")
+        raise AbelnetError(f"{path}, line 1: expected {count:,} words as in the header, got {len(words):,}")
     return b"\n".join(words), torch.from_numpy(np.concatenate(parts)) if parts else torch.empty(0, 1)
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[int, list[bytes]]]:
-    """Lines in parts, each with the number of its first; empty lines at the end are left out."""
+    """Yields lines in chunks, each with the number of its first line; trailing empty lines are dropped."""
     rest, number, empty = b"", 1, 0
     while True:
         part = file.read(_TEXT_PART)
@@ -235,12 +234,12 @@ def _parse_lines(path: Path, first: int, lines: list[bytes], dim: int) -> tuple[
         texts.append(text)
     numbers = _numbers(b" ".join(texts)) if plain else None
     if numbers is None or numbers.size != dim * len(lines) or not all(words):
-        # A word may have spaces in it, as in GloVe 840B; else the line is at fault.
+        # A word may contain spaces, as in GloVe 840B; otherwise the line is malformed.
         words, rows = [], []
         for number, line in enumerate(lines, first):
             fields = line.split()
             row = _numbers(b" ".join(fields[-dim:])) if len(fields) > dim else None
-            # A number in the word means a wrong count of them, not a word with spaces.
+            # A number in the word means a wrong number of values, not a word with spaces.
             if row is None or row.size != dim or any(_numbers(field) is not None for field in fields[1:-dim]):
                 raise AbelnetError(f"{path}, line {number}: expected a word and {dim} numbers, got {line[:60]!r}")
             words.append(b" ".join(fields[:-dim]))
@@ -259,7 +258,7 @@ def _numbers(text: bytes) -> NDArray[np.float32] | None:
 
 
 def _check_numbers(path: Path, words: bytes, vectors: Tensor) -> None:
-    # One look at a sum is enough for most files; a finite table whose sum overflows is cleared by the second look.
+    # Testing the sum is enough for most files; a finite table whose sum overflows passes the second test.
     if bool(torch.isfinite(vectors.sum())):
         return
     for start in range(0, len(vectors), _ROWS):
@@ -271,7 +270,7 @@ def _check_numbers(path: Path, words: bytes, vectors: Tensor) -> None:
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors, memory-mapped, and metadata of a file that :func:`write_safetensors` has written."""
+    """Returns memory-mapped tensors and the metadata of a file written by :func:`write_safetensors`."""
     tensors = {}
     try:
         with safe_open(path, framework="pt") as file:
@@ -279,12 +278,12 @@ def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             for name in file.keys():  # noqa: SIM118
                 tensors[name] = file.get_tensor(name)
     except (SafetensorError, OSError) as error:
-        raise AbelnetError(f"{path}: expected a whole safetensors file, got: {error}") from None
+        raise AbelnetError(f"{path}: expected a valid safetensors file, got: {error}") from None
     shapes = {name: (str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)) for name, tensor in tensors.items()}
     vectors, words = tensors.get("vectors"), tensors.get("words")
     if vectors is None or words is None or vectors.ndim != 2 or words.ndim != 1 or words.dtype != torch.uint8:
         raise AbelnetError(
-            f"{path}: expected tensors vectors (V, d) and words (bytes, one word on a line), got {shapes}"
+            f"{path}: expected tensors vectors (V, d) and words (bytes, one word per line), got {shapes}"
         )
     rows = len(vectors)
     lines = int(np.count_nonzero(words.numpy() == ord("\n"))) + 1
@@ -309,7 +308,7 @@ def write_safetensors(
     quantise: bool = False,
     metadata: dict[str, str] | None = None,
 ) -> None:
-    """Writes what :func:`read_safetensors` maps; ``quantise`` makes it int8 with a scale for each row."""
+    """Writes a file for :func:`read_safetensors`; ``quantise`` stores int8 with one scale per row."""
     bad = next((word for word in words if "\n" in word), None)
     if bad is not None:
         raise AbelnetError(f"{path}: expected words without line breaks, got {bad!r}")
@@ -325,12 +324,12 @@ def write_safetensors(
 
 
 def write_entries(path: Path, kind: str, words: Sequence[str], vectors: Tensor) -> None:
-    """Writes word2vec ``"binary"`` or ``"text"``; gzip of it where the name ends in ``.gz``."""
+    """Writes word2vec ``"binary"`` or ``"text"``, gzip-compressed if the name ends in ``.gz``."""
     bad = next((word for word in words if not word or word.split() != [word]), None)
     if bad is not None:
-        raise AbelnetError(f"{path}: expected words without white space, which word2vec files cannot hold, got {bad!r}")
+        raise AbelnetError(f"{path}: expected words without whitespace, as word2vec files require, got {bad!r}")
     table: NDArray[Any] = vectors.numpy()
-    # 9 digits are enough to read the same float32 again.
+    # 9 digits round-trip float32.
     line = " ".join(["%.9g"] * table.shape[1])
     with replacing(path) as temporary, _packing(temporary, path.suffix == ".gz") as file:
         file.write(b"%d %d\n" % table.shape)

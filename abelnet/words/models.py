@@ -1,4 +1,4 @@
-r"""What answers :math:`a : b = c : ?`: networks over :func:`~abelnet.words.evaluation.offset`, and what trains them."""
+r"""Analogy models for :math:`a : b = c : ?`, and their training losses."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ EMBEDDED = "agn.glove.6B.100d.safetensors"
 
 
 class OffsetMLP(Configurable, nn.Module):
-    r"""The model WV+MLP: :math:`\operatorname{MLP}(b - a + c)`.
+    r"""Model WV+MLP: :math:`\operatorname{MLP}(b - a + c)`.
 
     Arguments:
         dim: Number of dimensions :math:`d`.
         layers: Number of linear layers.
-        hidden: Width of the hidden ones.
-        seed: Fixes the start; otherwise torch's own random state does.
+        hidden: Width of the hidden layers.
+        seed: Random seed; torch's global generator is used if not given.
 
     Example:
         >>> OffsetMLP(100, seed=0)(*torch.randn(3, 7, 100)).shape
@@ -56,7 +56,7 @@ class OffsetMLP(Configurable, nn.Module):
         self.mlp = MLP([dim, *[hidden] * (layers - 1), dim], seed=seed)
 
     def forward(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-        """Maps three times :math:`(*, d)` to :math:`(*, d)`."""
+        """Maps three tensors :math:`(*, d)` to a prediction :math:`(*, d)`."""
         return self.mlp(offset(a, b, c))  # type: ignore[no-any-return]
 
     def config(self) -> dict[str, Any]:
@@ -64,16 +64,16 @@ class OffsetMLP(Configurable, nn.Module):
 
 
 class GroupAnalogy(Configurable, nn.Module):
-    r"""The model WV+AGN: :math:`b \circ a^{-1} \circ c = \varphi^{-1}(\varphi(b) - \varphi(a) + \varphi(c))`.
+    r"""Model WV+AGN: :math:`b \circ a^{-1} \circ c = \varphi^{-1}(\varphi(b) - \varphi(a) + \varphi(c))`.
 
-    With a gain of 0, :math:`\varphi` starts as a permutation and the model as :math:`b - a + c`, exactly.
+    With a gain of 0, :math:`\varphi` is initialized to a permutation and the model to exactly :math:`b - a + c`.
 
     Arguments:
         dim: Number of dimensions :math:`d`, at least 2.
         layers: Number of couplings of :func:`~abelnet.bijections.glow`.
-        hidden: Width of their networks.
-        gain: Scale of their last layers at the start; 1 is that of the paper.
-        seed: Fixes permutations and start; otherwise torch's own random state does.
+        hidden: Width of the hidden layers of their networks.
+        gain: Initial scale of their last layers; 1 in the paper.
+        seed: Random seed; torch's global generator is used if not given.
 
     Example:
         >>> a, b, c = torch.randn(3, 7, 100)
@@ -89,7 +89,7 @@ class GroupAnalogy(Configurable, nn.Module):
         self.group = AbelianGroup(glow(dim, layers, hidden, gain=gain, seed=seed))
 
     def forward(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-        """Maps three times :math:`(*, d)` to :math:`(*, d)`."""
+        """Maps three tensors :math:`(*, d)` to a prediction :math:`(*, d)`."""
         return self.group.analogy(a, b, c)
 
     def config(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class GroupAnalogy(Configurable, nn.Module):
 
 
 def default_model() -> GroupAnalogy:
-    """The model WV+AGN that comes with the package, for 100-d GloVe vectors such as the embedded ones.
+    """Returns the pretrained model WV+AGN that ships with the package, for 100-d GloVe vectors like the bundled ones.
 
     Example:
         >>> default_model().dim
@@ -109,30 +109,30 @@ def default_model() -> GroupAnalogy:
 
 
 def named_model(name: str, dim: int) -> Model:
-    """The model that a command names.
+    """Returns a model by name.
 
     Arguments:
-        name: ``"wv"`` for :math:`b - a + c`, ``"agn"`` for the embedded model, or a folder that :func:`abelnet.save`
-            has written a model to.
-        dim: Number of dimensions of the vectors that it must be for.
+        name: ``"wv"`` for :math:`b - a + c`, ``"agn"`` for the pretrained model, or a folder written by
+            :func:`abelnet.save`.
+        dim: Number of dimensions of the vectors, which the model must match.
     """
     if name == "wv":
         return offset
     model = default_model() if name == "agn" else load(name)
     if not isinstance(model, OffsetMLP | GroupAnalogy):
-        raise AbelnetError(f"model: expected a model of analogies, got {type(model).__name__}: {name}")
+        raise AbelnetError(f"model: expected an analogy model, got {type(model).__name__}: {name}")
     if model.dim != dim:
-        raise AbelnetError(f"model: expected one for vectors of {dim} dimensions, got {model.dim}: {name}")
+        raise AbelnetError(f"model: expected a model for {dim}-d vectors, got {model.dim}-d: {name}")
     return model.eval()
 
 
 @dataclass(frozen=True)
 class CosineLoss:
-    r"""The loss of the paper: :math:`-\cos(f(a, b, c), d)`, the mean over a batch.
+    r"""Loss of the paper: :math:`-\cos(f(a, b, c), d)`, averaged over a batch.
 
     Attributes:
-        vectors: The vocabulary, of which batches hold rows: those of :math:`a, b, c`, with shape :math:`(n, 3)`, and
-            those of :math:`d`, with shape :math:`(n)`.
+        vectors: The vocabulary. Batches are its rows: those of :math:`a, b, c`, with shape :math:`(n, 3)`, and those of
+            :math:`d`, with shape :math:`(n)`.
 
     Example:
         >>> vectors = WordVectors(["man", "king", "woman", "queen"], torch.randn(4, 6))
@@ -147,7 +147,7 @@ class CosineLoss:
         words, answers = batch
         distinct, index = torch.unique(words, return_inverse=True)
         units = self.vectors.units(distinct)
-        if isinstance(model, GroupAnalogy):  # words come again in a batch, and a group encodes each of them once
+        if isinstance(model, GroupAnalogy):  # words repeat in a batch, and a group encodes each of them once
             given = model.group.analogies(units, index)
         else:
             given = model(*units[index].unbind(1))
@@ -155,42 +155,42 @@ class CosineLoss:
 
 
 class _Examples(NamedTuple):
-    """What a batch of an :class:`AnchoredLoss` is trained on."""
+    """Training examples of a batch of an :class:`AnchoredLoss`."""
 
-    questions: Tensor  # the vectors of a, b and c, (3, n, d)
-    answers: Tensor  # lists of answers, (n, m, d)
-    accepted: Tensor  # which of these there are, (n, m)
-    allowed: Tensor  # which words of the training questions are answers too, and no candidates
+    questions: Tensor  # vectors of a, b and c, (3, n, d)
+    answers: Tensor  # padded lists of answers, (n, m, d)
+    accepted: Tensor  # mask of the padded lists, (n, m)
+    allowed: Tensor  # mask of the words of the training questions that are answers too, hence not candidates
 
 
 class AnchoredLoss:
-    r"""A loss for a model that stays at :math:`b - a + c` wherever the examples do not say otherwise.
+    r"""Contrastive loss with an anchor that keeps a model at :math:`b - a + c` away from the training examples.
 
     .. math::
         -\log \frac{\sum_{w \in D} e^{\cos(f(a, b, c), w) / \tau}}{\sum_{w \in C \cup D} e^{\cos(f(a, b, c), w) / \tau}}
         + \lambda \, (1 - \cos(f(a', b', c'), b' - a' + c'))
 
-    The first part is contrastive: some word of :math:`D`, the accepted answers, is to be nearer than the candidates
-    :math:`C`. These are :math:`a, b, c`, which plain cosines would often prefer; all words of the training questions
-    but accepted answers; and frequent words drawn at random. There are few examples, so some are made of others: two
-    questions of a relation are mixed, :math:`a` with :math:`a`, the answer with the answer; and some are asked
-    backwards, :math:`b : a = d : c`, as in a group they may be.
+    The first term is contrastive: some accepted answer in :math:`D` should be closer than all candidates :math:`C`.
+    These are :math:`a, b, c`, which cosine similarity often prefers; all words of the training questions except
+    accepted answers; and frequent words drawn at random. As examples are few, they are augmented: two questions of a
+    relation are mixed (mixup), :math:`a` with :math:`a` and the answer with the answer; and some are reversed,
+    :math:`b : a = d : c`, which is equivalent in a group.
 
-    The second part is an anchor: on triples that look like questions the model is pulled to WV, lest it bend the space
-    where no example lives. In these :math:`b'` is a neighbour of :math:`a'`, and :math:`c'` is one too, or any word.
-    What is drawn depends on the batch alone, so that a training that is taken up again comes to the same numbers.
+    The second term is an anchor: on triples that resemble questions the model is pulled toward WV, so that it does not
+    distort the space away from the examples. There :math:`b'` is a neighbor of :math:`a'`, and :math:`c'` is another
+    neighbor or any word. Random draws depend on the batch alone, so interrupted training resumes bit for bit.
 
     Arguments:
         vectors: The vocabulary.
-        questions: The training questions. Batches hold their numbers, with shape :math:`(n)`.
-        temperature: The temperature :math:`\tau`.
-        candidates: Number of words drawn for each batch.
-        anchor: Weight :math:`\lambda`.
-        triples: Number of triples drawn for each batch.
-        mixed: Share of the questions that are mixed with another.
-        backwards: Share of the questions that are asked backwards.
-        frequent: Draw candidates among the first so many words; triples are of the first 30,000.
-        neighbours: How many neighbours of a word there are to choose from.
+        questions: The training questions. Batches are their indices, with shape :math:`(n)`.
+        temperature: Softmax temperature :math:`\tau`.
+        candidates: Number of random candidates per batch.
+        anchor: Weight :math:`\lambda` of the anchor.
+        triples: Number of random triples per batch.
+        mixed: Fraction of questions that are mixed with another.
+        backwards: Fraction of questions that are reversed.
+        frequent: Number of most frequent words to draw candidates from; triples use the first 30,000.
+        neighbours: Number of nearest neighbors of a word to draw from.
 
     Example:
         >>> from abelnet.words.questions import google_pairs
@@ -222,13 +222,13 @@ class AnchoredLoss:
         self.temperature, self.candidates, self.anchor, self.triples = temperature, candidates, anchor, triples
         self.mixed, self.backwards = mixed, backwards
         self.frequent = min(frequent, len(vectors))
-        # Each question and its answer, with shape (2, questions, 4): forwards, then backwards.
+        # Each question and its answer, with shape (2, questions, 4): forward, then reversed.
         a, b, c, d = *questions.words.unbind(1), questions.targets
         self.rows = torch.stack((torch.stack((a, b, c, d), 1), torch.stack((b, a, d, c), 1)))
         self.words: Tensor
         self.words, places = torch.unique(self.rows, return_inverse=True)
         self.word_units = vectors.units(self.words)
-        # What is accepted is no candidate: forwards by the list of the question, backwards whatever has its d.
+        # Accepted answers are not candidates: forward those of the question, reversed those of all with the same d.
         found = torch.searchsorted(self.words, questions.answers.contiguous()).clamp(max=len(self.words) - 1)
         lists, columns = (self.words[found] == questions.answers).nonzero(as_tuple=True)
         self.accepted = torch.zeros(len(questions.answers), len(self.words), dtype=torch.bool)
@@ -261,12 +261,12 @@ class AnchoredLoss:
         return contrast + self.anchor * pull
 
     def _examples(self, numbers: Tensor, generator: torch.Generator) -> _Examples:
-        """Questions by their numbers, some of them mixed, some backwards."""
+        """Returns questions by index, some of them mixed, some reversed."""
         count = len(numbers)
         backwards = torch.rand(count, generator=generator) < self.backwards
         section = self.questions.section[numbers]
         size = self.counts[section]
-        places = (torch.rand(count, generator=generator) * size).long().minimum(size - 1)  # a product may be rounded up
+        places = (torch.rand(count, generator=generator) * size).long().minimum(size - 1)  # the product may round up
         others = self.order[(self.counts.cumsum(0) - self.counts)[section] + places]
         share = 1 - torch.rand(count, generator=generator) / 2
         share[torch.rand(count, generator=generator) >= self.mixed] = 1.0
@@ -282,7 +282,7 @@ class AnchoredLoss:
         return _Examples(mixed[:, :3].transpose(0, 1), vectors, accepted, allowed)
 
     def _triples(self, generator: torch.Generator) -> Tensor:
-        """Rows of a, b and c, with shape :math:`(3, n)`."""
+        """Draws rows of a, b and c, with shape :math:`(3, n)`."""
         a, c = torch.randint(len(self.near), (2, self.triples), generator=generator)
         b_near, c_near = self.near[a, torch.randint(self.near.shape[1], (2, self.triples), generator=generator)]
         half = self.triples // 2
@@ -290,6 +290,6 @@ class AnchoredLoss:
 
 
 def _fingerprint(numbers: Tensor) -> int:
-    """A seed that depends on each number of a batch and its place."""
+    """Returns a seed that depends on each index of a batch and its position."""
     places = torch.arange(1, len(numbers) + 1)
     return int((numbers * places * 0x9E3779B1).sum().item()) % 2**63

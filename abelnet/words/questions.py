@@ -1,4 +1,4 @@
-r"""Analogy questions :math:`a : b = c : d`: the Bigger Analogy Test Set and Google's, as rows of a vocabulary."""
+r"""Analogy questions :math:`a : b = c : d`: the Bigger Analogy Test Set (BATS) and the Google analogy test set."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ CASES = ("auto", "keep", "lower", "fold")
 # Rows of a word and of its answers.
 _Pairs = list[tuple[int, list[int]]]
 _BATS_CATEGORIES = {"I": "Inflectional", "D": "Derivational", "L": "Lexicographic", "E": "Encyclopedic"}
-# Answers stand between slashes; one has a slash of its own, between digits: 50/50_burger.
+# Answers are separated by slashes; one contains a slash, between digits: 50/50_burger.
 _BETWEEN_ANSWERS = re.compile(r"(?<!\d)/|/(?!\d)")
 
 
 @dataclass(frozen=True)
 class Relation:
-    """A subcategory of BATS.
+    """Relation (subcategory) of BATS.
 
     Attributes:
-        name: Such as ``"E01 country - capital"``.
+        name: Name such as ``"E01 country - capital"``.
         category: Inflectional, Derivational, Lexicographic or Encyclopedic.
-        pairs: Words, each with its accepted answers, the best first.
+        pairs: Words, each with its accepted answers, best first.
     """
 
     name: str
@@ -56,14 +56,14 @@ class Relation:
 
 @dataclass(frozen=True)
 class Section:
-    """Questions that go together, and how many of them the vocabulary can be asked.
+    """Section of questions, with its coverage by the vocabulary.
 
     Attributes:
-        name: Its name.
-        category: What it belongs to.
-        total: How many questions (Google) or pairs (BATS) there are.
-        used: How many of them have all their words in the vocabulary.
-        questions: How many questions came of it.
+        name: Name of the section.
+        category: Category of the section.
+        total: Number of questions (Google) or pairs (BATS).
+        used: Number of these with all words in the vocabulary.
+        questions: Number of questions made from them.
     """
 
     name: str
@@ -78,12 +78,12 @@ class Questions:
     r"""Questions :math:`a : b = c : ?` as rows of a vocabulary.
 
     Attributes:
-        title: What they are.
-        sections: Which questions go together, in order.
+        title: Name of the question set.
+        sections: Sections, in order.
         section: Section of each question, with shape :math:`(n)`.
         words: Rows of :math:`a, b, c`, with shape :math:`(n, 3)`.
-        answers: Lists of accepted answers, with shape :math:`(p, m)`, the best first, filled up with −1.
-        answer: Which list is that of each question, with shape :math:`(n)`.
+        answers: Lists of accepted answers, with shape :math:`(p, m)`, best first, padded with −1.
+        answer: Index of the answer list of each question, with shape :math:`(n)`.
     """
 
     title: str
@@ -98,11 +98,11 @@ class Questions:
 
     @property
     def targets(self) -> Tensor:
-        r"""The best answer of each question, with shape :math:`(n)`: what to train on."""
+        r"""Best answer of each question, with shape :math:`(n)`: the training target."""
         return self.answers[self.answer, 0]
 
     def accepts(self, rows: Tensor) -> Tensor:
-        r"""Whether each row is an accepted answer of its question: :math:`(*, n)` to booleans :math:`(*, n)`.
+        r"""Returns whether each row is an accepted answer to its question: :math:`(*, n)` to booleans :math:`(*, n)`.
 
         Example:
             >>> questions = google_questions(WordVectors.default())
@@ -118,13 +118,13 @@ class Questions:
 
 @dataclass(frozen=True)
 class Splits:
-    """Questions among the pairs of each part of a split.
+    """Train, validation and test questions, split by pairs.
 
     Attributes:
-        train: Among three fifths of the pairs.
-        validation: Among one fifth.
-        test: Among one fifth.
-        development: Among all that are not for testing: train and validation together.
+        train: Questions from 60% of the pairs.
+        validation: Questions from 20% of the pairs.
+        test: Questions from 20% of the pairs.
+        development: Questions from the train and validation pairs together.
     """
 
     train: Questions
@@ -134,7 +134,7 @@ class Splits:
 
 
 def read_google(path: str | Path | None = None) -> dict[str, list[tuple[str, str, str, str]]]:
-    """The sections of a file of questions in Google's layout; of Google's own set, which is embedded, if None.
+    """Reads the sections of a question file in Google's format; the bundled Google analogy test set if None.
 
     Example:
         >>> sections = read_google()
@@ -157,7 +157,7 @@ def read_google(path: str | Path | None = None) -> dict[str, list[tuple[str, str
         if line.startswith(":"):
             current = sections.setdefault(" ".join(fields).removeprefix(":").strip(), [])
         elif current is None or len(fields) != 4:
-            expected = "four words" if current is not None else "a line with a colon and the name of a section"
+            expected = "four words" if current is not None else "a colon and the name of a section"
             raise AbelnetError(f"{source}, line {number}: expected {expected}, got {line[:60]!r}")
         else:
             current.append((fields[0], fields[1], fields[2], fields[3]))
@@ -167,7 +167,7 @@ def read_google(path: str | Path | None = None) -> dict[str, list[tuple[str, str
 
 
 def read_bats(folder: str | Path) -> tuple[Relation, ...]:
-    """The relations of BATS from its folder as distributed: a folder for each category, a file for each relation.
+    """Reads the relations of BATS from its folder as distributed: one folder per category, one file per relation.
 
     Example:
         >>> import tempfile
@@ -182,7 +182,7 @@ def read_bats(folder: str | Path) -> tuple[Relation, ...]:
     folder = Path(folder)
     paths = sorted(folder.glob("*/*.txt"))
     if not paths:
-        raise AbelnetError(f"{folder}: expected the folder of BATS, with a folder of .txt files for each category")
+        raise AbelnetError(f"{folder}: expected the BATS folder, with a folder of .txt files for each category")
     relations = []
     for path in paths:
         match = re.fullmatch(r"(([IDLE])\d\d) \[(.*)\]", path.stem)
@@ -202,13 +202,13 @@ def read_bats(folder: str | Path) -> tuple[Relation, ...]:
 
 
 def google_questions(vectors: WordVectors, path: str | Path | None = None, *, case: str = "auto") -> Questions:
-    r"""Google's questions, those with a word that is not in the vocabulary left out.
+    r"""Loads the Google analogy test set; questions with out-of-vocabulary words are dropped.
 
     Arguments:
         vectors: The vocabulary.
-        path: Questions in the same layout; Google's own if None.
-        case: ``"keep"`` looks up words as they are written, ``"lower"`` in lower case, ``"fold"`` whatever their case,
-            the most frequent first; ``"auto"`` lowers them if the vocabulary is in lower case.
+        path: Question file in the same format; the bundled set if None.
+        case: ``"keep"`` looks up words as written, ``"lower"`` in lowercase, ``"fold"`` ignoring case, preferring the
+            most frequent word; ``"auto"`` is ``"lower"`` if the vocabulary is lowercase and ``"keep"`` otherwise.
 
     Example:
         >>> questions = google_questions(WordVectors.default())
@@ -236,17 +236,17 @@ def google_questions(vectors: WordVectors, path: str | Path | None = None, *, ca
 
 
 def bats_questions(vectors: WordVectors, folder: str | Path, *, seed: int = 0, case: str = "auto") -> Splits:
-    r"""BATS split 60/20/20 by pairs, and all ordered combinations of two pairs within each part.
+    r"""Splits BATS 60/20/20 by pairs; each part has all ordered combinations of two of its pairs as questions.
 
     A pair is used if its word and at least one of its answers are in the vocabulary; those answers are accepted, and
-    the first of them is the one to train on, and :math:`b`. Of :math:`n` pairs used in a relation
-    :math:`\lceil n / 5 \rceil` are for testing, as many for validation, the others for training; the draw in one
+    the first of them is :math:`b` and the training target. Of the :math:`n` pairs used in a relation,
+    :math:`\lceil n / 5 \rceil` are for testing, as many for validation, and the rest for training; the split of a
     relation does not depend on the others.
 
     Arguments:
         vectors: The vocabulary.
-        folder: The folder of BATS as distributed.
-        seed: Fixes the split.
+        folder: The BATS folder as distributed.
+        seed: Random seed of the split.
         case: As in :func:`google_questions`.
 
     Example:
@@ -282,15 +282,15 @@ def named_questions(vectors: WordVectors, name: str, *, seed: int = 0, case: str
 
 
 def google_pairs(vectors: WordVectors, path: str | Path | None = None, *, seed: int = 0, case: str = "auto") -> Splits:
-    r"""The pairs of Google's questions, split and combined as :func:`bats_questions` does with those of BATS.
+    r"""Splits the pairs of the Google analogy test set, and combines them as :func:`bats_questions` does.
 
-    A pair that stands in two sections, such as a capital that is common, belongs to the first alone: otherwise one
-    part could ask what another has taught.
+    A pair that occurs in two sections, such as the capital of a common country, is kept in the first only: otherwise
+    test pairs could leak into training.
 
     Arguments:
         vectors: The vocabulary.
-        path: Questions in the same layout; Google's own if None.
-        seed: Fixes the split.
+        path: Question file in the same format; the bundled set if None.
+        seed: Random seed of the split.
         case: As in :func:`google_questions`.
 
     Example:
@@ -361,7 +361,7 @@ def _google_category(name: str) -> str:
 
 
 def _lookup(vectors: WordVectors, case: str) -> Callable[[str], int | None]:
-    """From a word as it is written in a question to its row."""
+    """Returns a function from a word as written in a question to its row."""
     if case not in CASES:
         raise AbelnetError(f"case: expected {', '.join(CASES)}, got {case!r}")
     rows = vectors.key_to_index
@@ -379,7 +379,7 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise AbelnetError(f"{path}: expected a file of questions, got: {error.strerror}") from None
+        raise AbelnetError(f"{path}: expected a question file, got: {error.strerror}") from None
 
 
 def _decoded(source: str, raw: bytes) -> str:

@@ -1,8 +1,8 @@
-r"""Exact nearest neighbours by cosine over a whole vocabulary, in memory that does not grow with it.
+r"""Exact nearest-neighbor search by cosine similarity over a whole vocabulary, in constant extra memory.
 
-A matrix product gives all similarities of a few rows to a few hundred queries; of these only the largest of each block
-of rows is kept. The :math:`k` best rows of a query lie in the :math:`k` blocks with the largest maxima, so only those
-are scored again and sorted. The cost is that of the matrix product and little more, and no index is built.
+A matrix product scores a chunk of rows for a few hundred queries, and only the maximum of each block of rows is kept.
+The :math:`k` best rows of a query lie in the :math:`k` blocks with the largest maxima, so only those are rescored and
+sorted. The cost is little more than that of the matrix product, and no index is built.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from abelnet.checks import check_count, check_values
 from abelnet.errors import AbelnetError
 
 _BLOCK = 32
-# So many blocks are looked at together when the best are chosen.
+# Blocks that are grouped when the best are selected.
 _GROUP = 16
 # Scores of one chunk, 1024 × 1024 in float32, stay in the cache until their maxima are taken.
 _CHUNK = 1024
 _QUERIES = 1024
-# So many blocks are gathered before the best are chosen: few choices, and maxima of no more than 8 MB.
+# Blocks gathered before the best are selected: few selections, and at most 8 MB of maxima.
 _SPAN = 2048 * _BLOCK
-# Numbers of the rows that are scored again at a time: a buffer that stays in the cache.
+# Numbers in the rows rescored at a time: a buffer that stays in the cache.
 _RESCORED = 1 << 19
 
 
 class Nearest(NamedTuple):
-    r"""The nearest rows of each query, best first: their cosines and their indices, both with shape :math:`(*, k)`."""
+    r"""Nearest rows of each query, best first: cosine similarities and indices, both with shape :math:`(*, k)`."""
 
     scores: Tensor
     indices: Tensor
 
     def excluding(self, excluded: Tensor, k: int = 1) -> Nearest:
-        r"""The first :math:`k` that are not among ``excluded`` rows, with shape :math:`(*, e)`.
+        r"""Returns the first :math:`k` rows that are not among the ``excluded`` rows, with shape :math:`(*, e)`.
 
-        Exact if there are at least :math:`k + e` to choose from. Where fewer than :math:`k` remain, the row is −1 and
-        the score :math:`-\infty`.
+        Exact if at least :math:`k + e` rows are given. If fewer than :math:`k` remain, the result is padded with row −1
+        and score :math:`-\infty`.
 
         Example:
             >>> found = Nearest(torch.tensor([[0.9, 0.8, 0.7]]), torch.tensor([[4, 7, 1]]))
@@ -64,19 +64,19 @@ def nearest(
     norms: Tensor | None = None,
     on_progress: Callable[[float], None] | None = None,
 ) -> Nearest:
-    r"""The :math:`k` rows with the largest cosine, exact to rounding.
+    r"""Returns the :math:`k` rows with the largest cosine similarity, exact up to rounding.
 
     .. math:: \cos(v, q) = \frac{v \cdot q}{\|v\| \|q\|}, \quad 0 \text{ where either is } 0
 
-    Leading dimensions of the queries are free: stack the queries of several models, and one pass serves them all. For
-    a second answer that leaves some rows out, ask for as many more and see :meth:`Nearest.excluding`.
+    Queries may have any leading dimensions, so one pass serves the stacked queries of several models. To exclude
+    :math:`e` rows as well, search for :math:`k + e` and use :meth:`Nearest.excluding`.
 
     Arguments:
-        vectors: Rows, with shape :math:`(V, d)`, in memory or mapped; they need not be normalised.
+        vectors: Rows, with shape :math:`(V, d)`, in memory or memory-mapped; not necessarily normalized.
         queries: Queries, with shape :math:`(*, d)`.
-        k: How many rows, best first, at most :math:`V`.
-        norms: The norms of the rows, with shape :math:`(V)`, if they are known.
-        on_progress: Called now and then with the part that is done, from 0 to 1.
+        k: Number of rows to return, at most :math:`V`.
+        norms: Norms of the rows, with shape :math:`(V)`; computed if not given.
+        on_progress: Called periodically with the completed fraction, from 0 to 1.
 
     Example:
         >>> vectors = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]])
@@ -114,12 +114,12 @@ def nearest(
         return Nearest(flat.new_empty(shape), torch.empty(shape, dtype=torch.long, device=flat.device))
     scores, indices = (torch.cat(columns).reshape(shape) for columns in zip(*parts, strict=True))
     if bool(scores.isnan().any()):
-        raise AbelnetError("vectors, queries: expected finite values, got NaN or infinity among them")
+        raise AbelnetError("vectors, queries: expected finite values, got NaN or infinity")
     return Nearest(scores, indices)
 
 
 def row_norms(vectors: Tensor) -> Tensor:
-    r"""The norm of each row, summed in float64: :math:`(V, d)` to :math:`(V)`.
+    r"""Returns the norm of each row, accumulated in float64: :math:`(V, d)` to :math:`(V)`.
 
     Example:
         >>> row_norms(torch.tensor([[3e30, 4e30]]))
@@ -133,7 +133,7 @@ def row_norms(vectors: Tensor) -> Tensor:
 
 
 def divisors(norms: Tensor) -> Tensor:
-    """Norms to divide by: a row of zeros stays one, with cosine 0.
+    """Returns the norms to divide by, with 1 for zero rows, which then have cosine 0.
 
     Example:
         >>> divisors(torch.tensor([0.0, 2.0]))
@@ -143,7 +143,7 @@ def divisors(norms: Tensor) -> Tensor:
 
 
 def _best_blocks(vectors: Tensor, scales: Tensor, queries: Tensor, k: int, on_rows: Callable[[float], None]) -> Tensor:
-    """The blocks of rows with the ``k`` largest maxima, for each query."""
+    """Returns the blocks of rows with the ``k`` largest maxima, for each query."""
     total, dim = vectors.shape
     columns = queries.t().contiguous()
     count = len(queries)
@@ -170,12 +170,12 @@ def _best_blocks(vectors: Tensor, scales: Tensor, queries: Tensor, k: int, on_ro
         best_scores, order = best_scores.topk(min(k, best.shape[1]), 1)
         best = best.gather(1, order)
         on_rows(stop / total)
-    # In the order of rows, so that equal scores keep it.
+    # In row order, so that ties keep it.
     return best.sort(1).values
 
 
 def _largest(maxima: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The ``k`` largest of each column and their rows: of groups of rows first, then within those that hold them."""
+    """Returns the ``k`` largest of each column and their rows, selecting groups of rows first."""
     count, columns = maxima.shape
     groups = maxima.view(-1, _GROUP, columns).amax(1).t().contiguous()
     best = groups.topk(min(k, groups.shape[1]), 1).indices
@@ -186,12 +186,12 @@ def _largest(maxima: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def _rounded(count: int, unit: int) -> int:
-    """The least multiple of ``unit`` that is not less."""
+    """Rounds up to a multiple of ``unit``."""
     return -(-count // unit) * unit
 
 
 def _rescore(vectors: Tensor, scales: Tensor, queries: Tensor, blocks: Tensor, k: int) -> Nearest:
-    """The ``k`` best rows of the given blocks, for each query."""
+    """Returns the ``k`` best rows of the given blocks, for each query."""
     rows = (blocks[:, :, None] * _BLOCK + torch.arange(_BLOCK, device=blocks.device)).flatten(1)
     outside = rows >= len(vectors)
     rows.masked_fill_(outside, 0)

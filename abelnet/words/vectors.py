@@ -1,4 +1,4 @@
-"""Word vectors: read, cache, look up, compare and write."""
+"""Word vectors: load, cache, look up, compare and save."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ EMBEDDED = "glove.6B.100d.30k.safetensors"
 class UnknownWordError(AbelnetError, KeyError):
     """Raised for a word that is not in the vocabulary."""
 
-    # KeyError would show the message in quotes.
+    # KeyError would print the message in quotes.
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class WordVectors:
-    r"""A vocabulary of :math:`V` words with a vector :math:`v_w \in \mathbb{R}^d` each.
+    r"""Vocabulary of :math:`V` words with a vector :math:`v_w \in \mathbb{R}^d` each.
 
-    The vectors are kept as they were given, in float32, perhaps mapped from disk; whatever compares them does so by
-    cosine, with norms that are computed once. The surface is that of gensim's ``KeyedVectors``, with tensors.
+    Vectors are stored as given, in float32, possibly memory-mapped; all comparisons use cosine similarity, with norms
+    computed once. The interface follows gensim's ``KeyedVectors``, with tensors.
 
     Arguments:
         words: Distinct words.
@@ -69,7 +69,7 @@ class WordVectors:
         )
         if table.ndim != 2 or min(table.shape) == 0 or len(table) != len(self.index_to_key):
             raise AbelnetError(
-                f"vectors: expected shape ({len(self.index_to_key)}, d), a row for each word, got {tuple(table.shape)}"
+                f"vectors: expected shape ({len(self.index_to_key)}, d), one row per word, got {tuple(table.shape)}"
             )
         self.vectors = table.detach().to(torch.float32)
         self.report = Report("memory", "memory", *table.shape)
@@ -88,7 +88,7 @@ class WordVectors:
 
     @cached_property
     def index_to_key(self) -> list[str]:
-        """The words, by row; from a mapped file they are decoded when they are first asked for."""
+        """Words by row; decoded on first access if the file is memory-mapped."""
         try:
             return self._text.numpy().tobytes().decode().split("\n")
         except UnicodeDecodeError as error:
@@ -99,27 +99,27 @@ class WordVectors:
 
     @cached_property
     def key_to_index(self) -> dict[str, int]:
-        """The row of each word."""
+        """Row of each word."""
         words = self.index_to_key
         rows = dict(zip(words, range(len(words)), strict=True))
         if len(rows) < len(words):
             place = next(row for row, word in enumerate(words) if rows[word] != row)
             raise AbelnetError(
                 f"{self.report.source}, word {place + 1:,}: expected distinct words, got {words[place]!r}, "
-                f"which is word {rows[words[place]] + 1:,} too"
+                f"which is also word {rows[words[place]] + 1:,}"
             )
         return rows
 
     @cached_property
     def norms(self) -> Tensor:
-        r"""The norm of each vector, with shape :math:`(V)`."""
+        r"""Norm of each vector, with shape :math:`(V)`."""
         return row_norms(self.vectors)
 
     @cached_property
     def is_lower_case(self) -> bool:
-        """Whether none of the first 10,000 words has a capital letter, so that questions must be put in lower case.
+        """Whether the 10,000 most frequent words have no uppercase letter, so that questions must be lowercased.
 
-        The first are the most frequent; far down in a vocabulary of lower case odd letters may turn up.
+        Rare words of a lowercase vocabulary may still contain stray uppercase letters.
         """
         text = "\n".join(self.index_to_key[:10_000])
         return text == text.lower()
@@ -136,7 +136,7 @@ class WordVectors:
         return word in self.key_to_index
 
     def __getitem__(self, word: str | Sequence[str]) -> Tensor:
-        """The vector of a word, with shape :math:`(d)`, or those of :math:`n` words, with shape :math:`(n, d)`."""
+        """Returns the vector of a word, with shape :math:`(d)`, or of :math:`n` words, with shape :math:`(n, d)`."""
         if isinstance(word, str):
             return self.vectors[self.index(word)]
         return self.vectors[[self.index(one) for one in word]]
@@ -145,23 +145,23 @@ class WordVectors:
         return f"WordVectors({self.report})"
 
     def index(self, word: str) -> int:
-        """The row of a word.
+        """Returns the row of a word.
 
         Example:
             >>> WordVectors(["up", "down"], torch.eye(2)).index("Down")
             Traceback (most recent call last):
             ...
-            abelnet.words.vectors.UnknownWordError: word: expected one of the vocabulary, got 'Down'; 'down' is there
+            abelnet.words.vectors.UnknownWordError: word: expected a vocabulary word, got 'Down'; did you mean 'down'?
         """
         found = self.key_to_index.get(word)
         if found is None:
             near = [other for other in (str(word).lower(), str(word).capitalize()) if other in self.key_to_index]
-            hint = f"; {near[0]!r} is there" if near else ""
-            raise UnknownWordError(f"word: expected one of the vocabulary, got {word!r}{hint}")
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise UnknownWordError(f"word: expected a vocabulary word, got {word!r}{hint}")
         return found
 
     def units(self, rows: Tensor) -> Tensor:
-        r"""Vectors of norm 1 (or 0) of the given rows: :math:`(*)` to :math:`(*, d)`.
+        r"""Returns normalized vectors of the given rows, :math:`(*)` to :math:`(*, d)`; zero vectors stay zero.
 
         Example:
             >>> WordVectors(["up"], torch.tensor([[0.0, 5.0]])).units(torch.tensor([0]))
@@ -170,7 +170,7 @@ class WordVectors:
         return self.vectors[rows] / divisors(self.norms[rows])[..., None]
 
     def normalised(self) -> WordVectors:
-        r"""A copy in memory with :math:`v_w / \|v_w\|`.
+        r"""Returns an in-memory copy with normalized vectors :math:`v_w / \|v_w\|`.
 
         Example:
             >>> WordVectors(["up"], torch.tensor([[0.0, 5.0]])).normalised()["up"]
@@ -187,16 +187,16 @@ class WordVectors:
         topn: int = 10,
         restrict_vocab: int | None = None,
     ) -> list[tuple[str, float]]:
-        r"""The words nearest by cosine to :math:`\sum_p v_p / \|v_p\| - \sum_n v_n / \|v_n\|`, none of those given.
+        r"""Finds the words nearest in cosine to :math:`\sum_p v_p / \|v_p\| - \sum_n v_n / \|v_n\|`, inputs excluded.
 
         Arguments:
-            positive: A word, a vector (taken as it is), or a list of these, each perhaps in a pair with its weight.
-            negative: Likewise; the weight of those without is −1.
-            topn: How many words.
-            restrict_vocab: Search the first so many words only, the most frequent ones.
+            positive: A word, a vector (used as is), or a list of these, each optionally paired with a weight.
+            negative: Likewise; the default weight is −1.
+            topn: Number of words to return.
+            restrict_vocab: Number of most frequent words to search; all if None.
 
         Returns:
-            Words with their cosines, best first.
+            Words with their cosine similarities, best first.
         """
         limit = len(self) if restrict_vocab is None else min(len(self), check_count("restrict_vocab", restrict_vocab))
         query = torch.zeros(self.dim, dtype=torch.float64)
@@ -210,7 +210,7 @@ class WordVectors:
                 else:
                     query += weight * self._as_vector(thing)
         if not given and not bool(query.any()):
-            raise AbelnetError("positive, negative: expected at least one word or vector other than zero")
+            raise AbelnetError("positive, negative: expected at least one word or nonzero vector")
         count = min(limit, check_count("topn", topn) + len(given))
         found = nearest(self.vectors[:limit], query.float()[None], count, norms=self.norms[:limit])
         words = self.index_to_key
@@ -230,10 +230,10 @@ class WordVectors:
 
     @classmethod
     def default(cls, limit: int | None = None) -> WordVectors:
-        """The vectors that come with the package: 100-d GloVe of the 30,000 most frequent words, and some more.
+        """Loads the bundled vectors: 100-d GloVe of the 30,000 most frequent words and of the Google test set.
 
         Arguments:
-            limit: Take the first so many words only.
+            limit: Maximum number of words, most frequent first; all if None.
 
         Example:
             >>> vectors = WordVectors.default()
@@ -245,7 +245,7 @@ class WordVectors:
 
     @classmethod
     def from_gensim(cls, vectors: Any) -> WordVectors:
-        """Takes over a gensim ``KeyedVectors``, or anything with ``index_to_key`` and ``vectors``.
+        """Converts a gensim ``KeyedVectors``, or any object with ``index_to_key`` and ``vectors``.
 
         Example:
             >>> from types import SimpleNamespace
@@ -269,17 +269,17 @@ class WordVectors:
         kind: str | None = None,
         cache: str | Path | None = None,
     ) -> WordVectors:
-        """Reads word2vec binary and text, GloVe text, gzip of these, and safetensors that :meth:`save` has written.
+        """Loads word2vec binary and text, GloVe text, gzip of these, and safetensors written by :meth:`save`.
 
-        Words that were there before are left out, and bytes that are not UTF-8 replaced; ``report`` says how many.
+        Repeated words are dropped and invalid UTF-8 bytes are replaced; ``report`` counts them.
 
         Arguments:
             path: The file.
-            limit: Read the first so many entries only.
-            lower: Whether words are put in lower case; of those that become the same the first is kept.
-            strict: Whether repeated and undecodable words raise instead.
-            kind: ``"binary"``, ``"text"`` or ``"safetensors"``; by default the name of the file tells, or its content.
-            cache: Folder in which to keep a copy that is mapped, not read, the next time; see :func:`cache_folder`.
+            limit: Maximum number of entries to read; all if None.
+            lower: Whether to lowercase words; the first of those that become equal is kept.
+            strict: Whether repeated and undecodable words raise an error instead.
+            kind: ``"binary"``, ``"text"`` or ``"safetensors"``; inferred from the file name or contents if None.
+            cache: Folder for a copy that is memory-mapped on later loads; see :func:`cache_folder`.
 
         Example:
             >>> import tempfile
@@ -314,11 +314,11 @@ class WordVectors:
         try:
             state = path.stat()
         except OSError as error:
-            raise AbelnetError(f"{path}: expected a file of word vectors, got: {error.strerror}") from None
+            raise AbelnetError(f"{path}: expected a word vector file, got: {error.strerror}") from None
         key = hashlib.sha256(f"{path.resolve()} {sorted(options.items())}".encode()).hexdigest()[:16]
         copy = folder / f"{path.name}.{key}.safetensors"
         stamp = f"{state.st_size} {state.st_mtime_ns}"
-        # A copy that is not there yet or damaged is made anew; one that cannot be made is no reason to fail.
+        # A missing or damaged copy is written again; failing to write one is not an error.
         with suppress(AbelnetError, LookupError, TypeError, ValueError):
             tensors, metadata = read_safetensors(copy)
             if metadata["stamp"] == stamp:
@@ -359,13 +359,13 @@ class WordVectors:
         kind: str | None = None,
         metadata: dict[str, str] | None = None,
     ) -> None:
-        """Writes word2vec binary (``.bin``) or text (``.txt``, ``.vec``), ``.gz`` of these, or ``.safetensors``.
+        """Saves word2vec binary (``.bin``) or text (``.txt``, ``.vec``), ``.gz`` of these, or ``.safetensors``.
 
         Arguments:
-            path: The file; it is whole or not there, whenever the process is killed.
-            quantise: Whether safetensors hold int8 with one scale for each word, a quarter of the size.
-            kind: ``"binary"``, ``"text"`` or ``"safetensors"``; by default the name of the file tells.
-            metadata: Further text for the header of safetensors.
+            path: The file, written atomically.
+            quantise: Whether to quantize to int8 with one scale per word, a quarter of the size; safetensors only.
+            kind: ``"binary"``, ``"text"`` or ``"safetensors"``; inferred from the file name if None.
+            metadata: Additional metadata for safetensors.
 
         Example:
             >>> import tempfile
@@ -398,5 +398,5 @@ def _is_weighted(item: Any) -> bool:
 
 
 def cache_folder() -> Path:
-    """Where the command line keeps its cache of vectors: ``abelnet`` in ``XDG_CACHE_HOME`` or ``~/.cache``."""
+    """Returns the default cache folder of the command line: ``abelnet`` in ``XDG_CACHE_HOME`` or ``~/.cache``."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "abelnet"

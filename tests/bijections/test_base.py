@@ -303,9 +303,9 @@ def test_nan_stays_nan() -> None:
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(AbelnetError, match=r"groups: expected a whole number, got 2\.5"):
+    with pytest.raises(AbelnetError, match=r"groups: expected an integer, got 2\.5"):
         Monotonic(1, groups=2.5)  # type: ignore[arg-type]
-    with pytest.raises(AbelnetError, match="expected each a Bijection, got Linear"):
+    with pytest.raises(AbelnetError, match="expected Bijection instances, got Linear"):
         Chain(nn.Linear(2, 2))  # type: ignore[arg-type]
     with pytest.raises(AbelnetError, match="expected couplings and permutations, got Affine"):
         Glow(Affine(2))  # type: ignore[arg-type]

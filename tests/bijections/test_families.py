@@ -33,7 +33,7 @@ def test_beyond_where_it_is_defined() -> None:
     assert math.isnan(Generator(1, "exponential", [1.0]).inverse(torch.tensor([-1.0])).item())
     with pytest.raises(AbelnetError, match="kind: expected one of affine, power"):
         Generator(1, "cosine")
-    with pytest.raises(AbelnetError, match=r"parameters: expected 1 of power \(p\), got 0"):
+    with pytest.raises(AbelnetError, match=r"parameters: expected 1 for power \(p\), got 0"):
         Generator(1, "power")
     with pytest.raises(AbelnetError, match="p: expected a finite number other than 0"):
         Generator(1, "power", [0.0])

@@ -142,7 +142,7 @@ def test_a_resumed_search_learns_from_pruned_trials_and_choices_too(tmp_path: Pa
 
 
 def test_it_needs_nothing_that_windows_lacks() -> None:
-    script = "import sys; sys.modules['fcntl'] = None; import abelnet.training.tuning, abelnet.cli.app"
+    script = "import sys; sys.modules['fcntl'] = None; import abelnet.experiments.synthetic.comparison, abelnet.cli"
     subprocess.run([sys.executable, "-c", script], check=True)
 
 

@@ -237,21 +237,21 @@ def test_couplings_start_as_the_identity() -> None:
 
 def test_bad_input() -> None:
     group, semigroup = AbelianGroup(Affine(1, dtype=F64)), AbelianSemigroup(Affine(1, dtype=F64))
-    with pytest.raises(AbelnetError, match="region: expected a lower corner below the upper"):
+    with pytest.raises(AbelnetError, match="region: expected the lower corner below the upper"):
         lipschitz(Affine(1), (1.0, -1.0))
     with pytest.raises(AbelnetError, match="operation: expected a group, got Product"):
         size_bound(semigroup, 0.1, 4, 10)
-    with pytest.raises(AbelnetError, match="epsilon: expected 0 or more"):
+    with pytest.raises(AbelnetError, match="epsilon: expected a number of at least 0"):
         merge_bound(group, -0.1, 4, 10)
     with pytest.raises(AbelnetError, match="a: expected at least 2"):
         size_bound(group, 0.1, 1, 10)
-    with pytest.raises(AbelnetError, match="expected a sum as the truth is, got a product"):
+    with pytest.raises(AbelnetError, match="expected a sum like the truth, got a product"):
         generator_bound(semigroup, group, 10, (-5.0, 5.0))
     with pytest.raises(AbelnetError, match="least, largest: expected finite"):
         generator_bound(semigroup, semigroup, 10, (-5.0, 5.0))
     with pytest.raises(AbelnetError, match="elements: expected a finite range"):
         generator_bound(group, group, 10, (5.0, 5.0))
-    with pytest.raises(AbelnetError, match="expected an operation of one dimension"):
+    with pytest.raises(AbelnetError, match="expected an operation in one dimension"):
         generator_bound(AbelianGroup(Affine(2)), group, 10, (-5.0, 5.0))
     with pytest.raises(AbelnetError, match="got Maximum"):
         generator_bound(Operation(Affine(1), Maximum()), group, 10, (-5.0, 5.0))

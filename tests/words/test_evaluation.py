@@ -87,7 +87,7 @@ def test_tables(result: Evaluation, tmp_path: Path) -> None:
 def test_bad_models(small: WordVectors, result: Evaluation) -> None:
     with pytest.raises(AbelnetError, match="models: expected at least one"):
         evaluate(small, result.questions, {})
-    with pytest.raises(AbelnetError, match=r"half: expected shape \(\d+, 100\) from it, got \(\d+, 50\)"):
+    with pytest.raises(AbelnetError, match=r"half: expected outputs of shape \(\d+, 100\), got \(\d+, 50\)"):
         evaluate(small, result.questions, {"half": lambda a, b, c: a[:, :50]})
 
 

@@ -168,12 +168,12 @@ def test_files(model: GroupAnalogy | OffsetMLP, tmp_path: Path) -> None:
     assert torch.allclose(half(a, b, c), model(a, b, c), atol=1e-2)
     assert saved[1].stat().st_size < 0.8 * saved[0].stat().st_size
     assert not named_model(str(tmp_path / "whole"), 12).training
-    with pytest.raises(AbelnetError, match="model: expected one for vectors of 100 dimensions, got 12"):
+    with pytest.raises(AbelnetError, match="model: expected a model for 100-d vectors, got 12-d"):
         named_model(str(tmp_path / "whole"), 100)
     with pytest.raises(AbelnetError, match="no such file"):
         named_model(str(tmp_path / "none"), 100)
     abelnet.save(abelnet.Sum(), tmp_path / "law")
-    with pytest.raises(AbelnetError, match="model: expected a model of analogies, got Sum"):
+    with pytest.raises(AbelnetError, match="model: expected an analogy model, got Sum"):
         named_model(str(tmp_path / "law"), 100)
 
 

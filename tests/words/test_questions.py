@@ -167,7 +167,7 @@ def test_case(tmp_path: Path) -> None:
     ("content", "message"),
     [
         (b"", "expected sections of questions, got none"),
-        (b"a b c d\n", "line 1: expected a line with a colon"),
+        (b"a b c d\n", "line 1: expected a colon"),
         (b": s\na b c\n", "line 2: expected four words, got 'a b c'"),
         (b": s\na b c \xff\n", "byte 10: expected UTF-8"),
     ],
@@ -180,9 +180,9 @@ def test_bad_google_files(content: bytes, message: str, tmp_path: Path) -> None:
 
 
 def test_bad_bats(tmp_path: Path) -> None:
-    with pytest.raises(AbelnetError, match="expected the folder of BATS"):
+    with pytest.raises(AbelnetError, match="expected the BATS folder"):
         read_bats(tmp_path)
-    with pytest.raises(AbelnetError, match=r"missing.txt: expected a file of questions"):
+    with pytest.raises(AbelnetError, match=r"missing.txt: expected a question file"):
         read_google(tmp_path / "missing.txt")
     folder = tmp_path / "one"
     folder.mkdir()

@@ -1,1 +1,1 @@
-"""The analogy experiment of the paper: trained on BATS, tested on BATS and on the Google questions."""
+"""Word analogy experiment of the paper: training on BATS, testing on BATS and the Google analogy test set."""

@@ -1,9 +1,8 @@
-r"""The analogy experiment of the paper: trained on BATS, tested on BATS and on Google's questions.
+r"""Word analogy experiment of the paper: training on BATS, testing on BATS and the Google analogy test set.
 
 Each pair of a model and a seed is a unit of work: it splits BATS by the seed, trains, and answers the questions, once
-with all words as candidates and once without :math:`a, b, c`. With no BATS at hand the pairs of Google's questions are
-split instead. All that is done is kept in the output folder: whenever the command is stopped, it goes on from there and
-comes to the same numbers.
+with all words as candidates and once excluding :math:`a, b, c`. Without BATS, the pairs of the Google test set are
+split instead. All progress is kept in the output folder: an interrupted run resumes bit for bit.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from abelnet.words.questions import Questions, Splits, bats_questions, google_pa
 from abelnet.words.vectors import WordVectors, cache_folder
 
 Parameters = Mapping[str, Any]
-# Adam with a learning rate of 1e-3 in batches of 32, as by default.
+# Adam with a learning rate of 1e-3 and batches of 32, the defaults.
 _PAPER = Settings(epochs=100, validate_every=10)
 
 
@@ -48,16 +47,16 @@ def _anchored(vectors: WordVectors, questions: Questions) -> tuple[Data, Loss]:
 
 @dataclass(frozen=True)
 class AnalogyModel:
-    """A model of the comparison.
+    """Model of the comparison.
 
     Attributes:
-        title: How tables name it.
-        build: Makes it from a number of dimensions, parameters and a seed; None for the model that needs no training.
-        parameters: The parameters that the paper has chosen, or we.
-        part: The part of a split that it is trained on.
-        objective: The data and the loss that it is trained by, for a vocabulary and training questions.
-        settings: How it is trained, but for the weight decay.
-        space: What a search may choose from.
+        title: Name in tables.
+        build: Builds the model from a number of dimensions, parameters and a seed; None if it needs no training.
+        parameters: Hyperparameters chosen by the paper, or by us.
+        part: Part of a split to train on.
+        objective: Returns training data and loss for a vocabulary and training questions.
+        settings: Training settings, except for the weight decay.
+        space: Hyperparameter search space.
     """
 
     title: str
@@ -82,8 +81,8 @@ def _agn_from_offset(dim: int, parameters: Parameters, seed: int) -> GroupAnalog
 
 
 _SPACE: Space = {"layers": Integer(2, 6), "hidden": Integer(8, 256), "weight_decay": Real(0, 1e-3)}
-# Past the paper. What is set here was chosen on the validation pairs of the first split, on relations of BATS left out
-# of training, and on analogies that the vectors have of their own; see docs/analogies.md.
+# Beyond the paper. These settings were chosen on the validation pairs of the first split, on relations of BATS held out
+# of training, and on parallelograms among the vectors themselves; see docs/analogies.md.
 _CHOSEN: Parameters = {"layers": 5, "hidden": 304, "weight_decay": 1e-2}
 _ANCHORED = Settings(epochs=5, batch_size=256, decoupled=True, schedule="cosine")
 MODELS = {
@@ -91,7 +90,7 @@ MODELS = {
     "wv_mlp": AnalogyModel("WV+MLP", _mlp, {"layers": 4, "hidden": 223, "weight_decay": 6.43e-4}, space=_SPACE),
     "wv_agn": AnalogyModel("WV+AGN", _agn, {"layers": 5, "hidden": 151, "weight_decay": 1.60e-4}, space=_SPACE),
     "anchored": AnalogyModel("WV+AGN, anchored", _agn_from_offset, _CHOSEN, "train", _anchored, _ANCHORED),
-    # The same number of steps over 80 % of the pairs.
+    # The same number of steps on 80% of the pairs.
     "anchored_80": AnalogyModel(
         "anchored, 80 % of pairs", _agn_from_offset, _CHOSEN, "development", _anchored, replace(_ANCHORED, epochs=3)
     ),
@@ -100,18 +99,18 @@ MODELS = {
 
 @dataclass(frozen=True)
 class AnalogyExperiment:
-    """What to run.
+    """Configuration of an analogy experiment.
 
     Attributes:
-        vectors: File of word vectors; None for the embedded ones.
-        bats: Folder of BATS; None splits the pairs of Google's questions instead.
+        vectors: Word vector file; the bundled vectors if None.
+        bats: BATS folder; if None, the pairs of the Google test set are split instead.
         models: Keys of :data:`MODELS`.
-        seeds: Number of splits, each with a training of its own.
-        seed: Fixes everything.
-        epochs: Epochs of each training; None takes those of the model.
-        trials: Trials of a search of the paper's space for each model that has one; 0 takes the parameters chosen by
-            the paper.
-        limit: Take the first so many words only.
+        seeds: Number of splits, each with its own training run.
+        seed: Random seed.
+        epochs: Number of training epochs; the default of each model if None.
+        trials: Number of trials of a search of the paper's space, for each model that has one; with 0 the
+            hyperparameters chosen by the paper are used.
+        limit: Maximum number of words, most frequent first; all if None.
     """
 
     vectors: str | None = None
@@ -134,13 +133,13 @@ class AnalogyExperiment:
                 check_count(name, getattr(self, name))
 
     def settings(self, model: str, parameters: Parameters) -> Settings:
-        """How a model is trained."""
+        """Returns the training settings of a model."""
         settings = asdict(MODELS[model].settings) | {"weight_decay": parameters["weight_decay"]}
         return Settings(**settings | ({} if self.epochs is None else {"epochs": self.epochs}))
 
 
 def load_vectors(experiment: AnalogyExperiment) -> WordVectors:
-    """The vectors of an experiment, from the cache where it can."""
+    """Loads the vectors of an experiment, from the cache if possible."""
     if experiment.vectors is None:
         return WordVectors.default(experiment.limit)
     return WordVectors.load(experiment.vectors, limit=experiment.limit, cache=cache_folder())
@@ -154,24 +153,23 @@ def run_analogies(
     on_unit: Callable[[str], None] | None = None,
     on_progress: Callable[[float], None] | None = None,
 ) -> dict[str, Any]:
-    """Runs all units of an experiment that are not done yet, and writes ``results.json``.
+    """Runs all incomplete units of an experiment, and writes ``results.json``.
 
     Arguments:
-        experiment: What to run.
-        folder: Where everything is kept, the trained models too; with the same folder and experiment a stopped run
-            goes on.
-        jobs: Number of processes, of one thread each.
-        on_unit: Called with what is done, in words, whenever a unit is.
-        on_progress: Called now and then with the part of the work that is done, from 0 to 1.
+        experiment: Configuration of the experiment.
+        folder: Output folder, also of trained models; with the same folder and experiment an interrupted run resumes.
+        jobs: Number of single-threaded worker processes.
+        on_unit: Called with a description of each completed unit.
+        on_progress: Called periodically with the completed fraction, from 0 to 1.
 
     Returns:
-        The content of ``results.json``.
+        The contents of ``results.json``.
     """
     folder = Path(folder)
     # More models and seeds may be added to a folder.
     claim_folder(folder, {key: value for key, value in asdict(experiment).items() if key not in ("models", "seeds")})
     start = time.perf_counter()
-    load_vectors(experiment)  # so that what is wrong with them is said once, and the cache is there for all
+    load_vectors(experiment)  # so that errors are reported once, and all processes find the cache
     units = [(model, number) for number in range(experiment.seeds) for model in experiment.models]
     searches = [(model,) for model in experiment.models if experiment.trials and MODELS[model].space]
     tell = (lambda text: None) if on_unit is None else on_unit
@@ -200,7 +198,7 @@ def read_analogies(folder: str | Path) -> dict[str, Any]:
 
 
 def _run_unit(experiment: AnalogyExperiment, folder: Path, unit: tuple[str, int], tell: Tell) -> None:
-    """Trains a model on one split, answers all questions, and writes the unit's part of the results."""
+    """Trains a model on one split, answers all questions, and writes the results of the unit."""
     model, number = unit
     part = _part(folder, *unit)
     if part.exists():
@@ -238,7 +236,7 @@ def _run_unit(experiment: AnalogyExperiment, folder: Path, unit: tuple[str, int]
 
 
 def _search(experiment: AnalogyExperiment, folder: Path, unit: tuple[str], tell: Tell) -> None:
-    """Searches the space of the paper for the smallest validation loss on the first split."""
+    """Searches the paper's space for the smallest validation loss on the first split."""
     (model,) = unit
     vectors = load_vectors(experiment)
     splits, _ = _questions(experiment, vectors, experiment.seed)
@@ -281,7 +279,7 @@ def _parameters(experiment: AnalogyExperiment, folder: Path, model: str) -> Para
 
 
 def _questions(experiment: AnalogyExperiment, vectors: WordVectors, seed: int) -> tuple[Splits, list[Questions]]:
-    """The splits to train and validate on, and all questions to test with."""
+    """Returns the splits for training and validation, and all test questions."""
     if experiment.bats is None:
         splits = google_pairs(vectors, seed=seed)
         tests = [splits.test]
@@ -295,13 +293,13 @@ def _questions(experiment: AnalogyExperiment, vectors: WordVectors, seed: int) -
 
 
 def _validation(vectors: WordVectors, splits: Splits) -> Validate:
-    """The loss of the paper on the validation questions, whatever the model is trained by."""
+    """Returns the paper's loss on the validation questions, whatever the training loss."""
     data, loss = _cosine(vectors, splits.validation)
     return lambda model: loss(model, data)
 
 
 def _table(evaluation: Evaluation, model: str) -> dict[str, Any]:
-    """Questions and right answers of each row, by setting."""
+    """Returns the numbers of questions and correct answers of each row, by setting."""
     rows = evaluation.rows()
     sections = [section.name for section in evaluation.questions.sections]
     return {
