@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +20,7 @@ from abelnet.experiments.synthetic.data import make_dataset
 from abelnet.nn.baselines import DeepSets
 from abelnet.operation import Operation
 from abelnet.training.loop import Settings, train
+from abelnet.training.tuning import Integer
 
 BATCH = 32
 
@@ -82,7 +84,7 @@ def together_seconds(stacks: Sequence[tuple[nn.Module, int]], data: tuple[Tensor
     return total / (epochs * -(-len(data[0]) // BATCH))
 
 
-def compare(title: str, kind: str, parameters: list[dict[str, int]], ordinary: Sequence[nn.Module]) -> None:
+def compare(title: str, kind: str, parameters: list[dict[str, Any]], ordinary: Sequence[nn.Module]) -> None:
     data = tuple(part[0] for part in stack_data([make_dataset("sum", 0, dtype=torch.float32).train]))
     model = MODELS[kind]
     groups: dict[int, list[nn.Module]] = {}
@@ -118,7 +120,12 @@ def main() -> None:
         generator = torch.Generator().manual_seed(0)
         space = MODELS[kind].space
         draws = [
-            {key: int(torch.randint(r.low, r.high + 1, (1,), generator=generator)) for key, r in space.items()}
+            {
+                key: int(torch.randint(r.low, r.high + 1, (1,), generator=generator))
+                if isinstance(r, Integer)
+                else "numbers"
+                for key, r in space.items()
+            }
             for _ in range(number)
         ]
         ordinary: list[nn.Module] = []

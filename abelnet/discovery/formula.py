@@ -8,7 +8,7 @@ negative ones as :math:`\operatorname{sign}(x) |x|^p`.
 
 from __future__ import annotations
 
-__all__ = ["formula", "latex", "number"]
+__all__ = ["expression", "formula", "latex", "number"]
 
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,8 +24,34 @@ if TYPE_CHECKING:
 _MOST_NUMBERS = 3
 # A quotient of polynomials with more terms than these is harder to read than the generator.
 _MOST_TERMS = 4
-# Coefficients below this are what rounding leaves where a product's coefficients cancel.
+# A number below this beside the terms of a product is what rounding leaves where it cancels.
 _LEFTOVER = 1e-15
+
+
+def expression(operation: Operation, dimension: int = 0) -> Expr:
+    r"""The operation on two real elements ``x`` and ``y``, for sympy.
+
+    A curve of many numbers is not put into itself, which would be a formula of pages: it stands as the functions ``φ``
+    and ``φ⁻¹``, which ``operation.bijection.expression`` and ``inverse_expression`` spell out.
+
+    Arguments:
+        operation: The operation.
+        dimension: Which dimension of it.
+
+    Example:
+        >>> from abelnet import AbelianGroup, Generator, RationalQuadraticSpline
+        >>> expression(AbelianGroup(Generator(1, "logarithm", [1.0])))
+        (x + 1)*(y + 1) - 1
+        >>> expression(AbelianGroup(RationalQuadraticSpline(1)))
+        φ⁻¹(φ(x) + φ(y))
+    """
+    import sympy
+
+    x, y = sympy.symbols("x y", real=True)
+    if _is_short(operation.bijection):
+        return operation.expression(x, y, dimension)
+    curve, inverse = sympy.Function("φ"), sympy.Function("φ⁻¹")
+    return inverse(_law(operation, curve(x), curve(y), dimension))
 
 
 def formula(operation: Operation, dimension: int = 0) -> str:
@@ -89,7 +115,7 @@ def number(value: float) -> str:
     fraction = Fraction(value).limit_denominator(3)
     if fraction.denominator == 3 and abs(value - fraction) < 1e-12:
         return str(fraction).replace("-", "−")
-    return f"{value:.6g}".replace("e+0", "e").replace("e-0", "e-").replace("-", "−")
+    return f"{value:.6g}".replace("e+0", "e").replace("e+", "e").replace("e-0", "e-").replace("-", "−")
 
 
 class _Reading(NamedTuple):
@@ -122,14 +148,14 @@ def _is_short(bijection: Bijection) -> bool:
 
 
 def _law(operation: Operation, u: Expr, v: Expr, dimension: int) -> Expr:
-    """The law of latent elements, without what rounding leaves of a product's coefficients."""
+    """The law of latent elements, without what rounding leaves of a number that cancels."""
     import sympy
 
     a, b = sympy.symbols("a b")
     law = operation.law.expression(a, b, dimension)
-    if not operation.is_group:
-        terms = (term for term in sympy.Add.make_args(law) if abs(term.as_coeff_Mul()[0]) > _LEFTOVER)
-        law = sympy.Add(*terms)
+    rest, constant = law.as_independent(a, b, as_Add=True)[::-1]
+    if not operation.is_group and rest != 0 and abs(constant) < _LEFTOVER:
+        law = rest
     return law.xreplace({a: u, b: v})
 
 

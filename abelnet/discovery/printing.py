@@ -73,7 +73,7 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
 
     def _sum(self, terms: tuple[Expr, ...], numbers_first: bool = False) -> str:
         def place(term: Expr) -> tuple[Any, ...]:
-            return not (numbers_first and term.is_number), *_elements(term), -term.count_ops(), str(term)
+            return not (numbers_first and term.is_number), *_elements(term), -_split(term)[1].count_ops(), str(term)
 
         text = ""
         for term in sorted(terms, key=place):

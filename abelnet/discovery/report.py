@@ -80,16 +80,14 @@ class LearnedLaw(Configurable):
 
     @property
     def sympy(self) -> Expr:
-        """The law of two real elements ``x`` and ``y`` for sympy; curves are piecewise.
+        """The law of two real elements ``x`` and ``y`` for sympy, curves of many numbers as the function ``φ``.
 
         Example:
             >>> from abelnet import AbelianSemigroup, Generator
             >>> LearnedLaw(AbelianSemigroup(Generator(1, "affine")), "product of affine", 0.0, 1.0).sympy
             x*y
         """
-        import sympy
-
-        return self.operation.expression(*sympy.symbols("x y", real=True))
+        return formula.expression(self.operation)
 
     @property
     def is_group(self) -> bool:

@@ -16,11 +16,10 @@ examples follow no such law, and this is said instead.
 
 from __future__ import annotations
 
-__all__ = ["NoLawError", "learn_law"]
+__all__ = ["PENALTIES", "NoLawError", "learn_law"]
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,8 @@ _FITTED = 2_000
 _HELD_OUT = 0.25
 _EXACT = 1e-9
 _LEAST_EXPLAINED = 0.8
-_PENALTIES = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)
+PENALTIES = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)
+"""Weights of the curvature that curves of the closed form are tried with."""
 
 
 class NoLawError(AbelnetError):
@@ -62,7 +62,7 @@ def learn_law(
 
     Arguments:
         stream: The examples.
-        seed: Fixes which are held out.
+        seed: Random seed for the examples that are held out.
         refuse: Whether to raise :class:`NoLawError` where they follow no law.
         polish: Whether to train curves where no law of few numbers fits.
         say: Called with a word about each step.
@@ -92,7 +92,7 @@ def learn_law(
     hopeless = best.mse > 0.01 * spread and _plain_regression(fitted, held_out, best.errors)[0] < 1e-6 * spread
     if polish and not hopeless and (_simplest(tried, spread) in curves or best.mse > 0.05 * spread):
         say("training")
-        tried += [Trained.of(one, fitted).judge(held_out) for one in curves[:1]]
+        tried += [Trained.of(_simplest(curves, spread), fitted).judge(held_out)] if curves else []
         net = train_abelian_net(fitted, held_out, seed=seed).judge(held_out)
         straight = Candidate("group over a bent line", Operation(net.operation.bijection, Sum()), net.complexity - 1)
         tried += [net, Trained.of(straight, fitted).judge(held_out)]
@@ -159,16 +159,18 @@ def _curves(
         refined = SpectralFit(coordinate=coordinate).partial_fit(fitted).refine(fitted)
         for one in (fit.solve()[0], refined.solve()[1]):
             eigenvalues[f"{one.hypothesis}, {coordinate}"] = float(one.eigenvalue)
-        # All that streamed by but what a curve is judged on: sums can be taken back.
-        sources = [refined, fit.without(held_out)] if stream_has_more else [refined]
-        for source, penalty in product(sources, _PENALTIES):
-            for one in source.solve(penalty):
-                try:
-                    curve = Curve(one, penalty).judge(held_out)
-                except AbelnetError:  # a curve with no rise left
-                    continue
-                if curve.title not in found or curve.mse < found[curve.title].mse:
-                    found[curve.title] = curve
+        solutions = [(one, penalty) for penalty in PENALTIES for one in refined.solve(penalty)]
+        if stream_has_more:
+            # All that streamed by, but what a curve is judged on. A group alone: poles stand on a grid there.
+            streamed = fit.without(held_out)
+            solutions += [(streamed.solve(penalty)[0], penalty) for penalty in PENALTIES]
+        for one, penalty in solutions:
+            try:
+                curve = Curve(one, penalty).judge(held_out)
+            except AbelnetError:  # a curve with no rise left
+                continue
+            if curve.title not in found or curve.mse < found[curve.title].mse:
+                found[curve.title] = curve
     finite = [one for one in found.values() if one.mse < math.inf]
     return sorted(finite, key=lambda one: one.mse), eigenvalues
 

@@ -36,7 +36,7 @@ def look(folder: Path, name: str, model: str) -> None:
     state = load_file(folder / "parts" / f"{name}-{model}.safetensors")
     kind = AbelianGroup if model == "agn" else AbelianSemigroup
     shares, on_trained, on_untrained = [], [], []
-    for i, seed in enumerate(row["seeds"]):
+    for i, seed in enumerate(row["data_seeds"]):
         network = Monotonic(1, row["parameters"]["groups"], row["parameters"]["units"])
         for key, p in network.named_parameters():
             p.copy_(state[f"parameter.bijection.{key}"][i : i + 1])

@@ -55,6 +55,7 @@ def test_in_parts_as_at_once() -> None:
         ("table.csv", [1.0], "X: expected a list of arrays"),
         ([[1e150, 2.0]] * 9, [3.0] * 9, "expected numbers of sizes from 1e-100 to 1e100, got 1e[+]150"),
         ([], [], "X: expected at least one set"),
+        ([[1.0, 2.0]] * 9, None, "y: expected a result for each set, got none"),
     ],
 )
 def test_bad_input(X: Any, y: Any, message: str) -> None:

@@ -6,11 +6,15 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws_of_practice import LAWS, Fold, draw
 
 from abelnet import LawRegressor, Multisets, NoLawError
+from abelnet.discovery.candidates import Curve
+from abelnet.discovery.search import PENALTIES
+from abelnet.discovery.spectral import SpectralFit
 from abelnet.experiments.synthetic.data import OPERATIONS, make_dataset
 
 
@@ -143,3 +147,25 @@ def test_rounding_keeps_what_the_examples_tell() -> None:
     sets, target = draw(-5, 5, lambda x: x.sum() + (len(x) - 1) * 0.123456789)
     (law,) = LawRegressor().fit(sets, target).laws_
     assert law.identity == pytest.approx(-0.123456789, rel=1e-9)
+
+
+def test_a_curve_that_wins_is_fitted_to_all_examples() -> None:
+    generator = np.random.default_rng(0)
+    grid = np.linspace(-6, 6, 400_001)
+    values = generator.uniform(-2, 2, (8000, 3))
+    results = np.interp((values + values**3).sum(1), grid + grid**3, grid)
+    examples = Multisets.from_arrays(values, results + 0.05 * generator.normal(size=8000))
+    model = LawRegressor(polish=False).fit(examples)
+    (law,) = model.laws_
+    assert law.title == "group over a curve in x"
+
+    fit = SpectralFit().partial_fit(examples)
+    curves = [fit.solve(penalty)[0].operation() for penalty in PENALTIES]
+    assert any(np.array_equal(model.predict(values), curve.reduce(examples)[:, 0].detach()) for curve in curves)
+
+    tried = {row.title: row for row in law.tried}["group over a curve in x"]
+    assert tried.parameters == sum(p.numel() for p in law.operation.parameters()) > 100
+    # The curve was chosen among those of all examples that were not held out, of which the search itself takes 2,000.
+    rest, held_out = examples.split(0.25, 0)
+    few = SpectralFit().partial_fit(rest.take(torch.arange(2000)))
+    assert tried.rmse < min(Curve(few.solve(penalty)[0], penalty).judge(held_out).rmse for penalty in PENALTIES)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import torch
 
+from abelnet import AbelnetError, Multisets
 from abelnet.discovery.spectral import SpectralFit
 from abelnet.experiments.synthetic.data import OPERATIONS, make_dataset
 
@@ -17,3 +20,39 @@ def test_eigenvalues_tell_group_from_semigroup() -> None:
         else:
             assert group.eigenvalue > 1e-2 > 1e-5 > semigroup.eigenvalue
             assert semigroup.absorbing == pytest.approx({"product": 0.0}.get(name, -2.0), abs=1e-4)
+
+
+def test_parts_merge_to_the_fit_of_all() -> None:
+    data = make_dataset("product", 0).train
+    first, second = data.take(torch.arange(300)), data.take(torch.arange(300, 500))
+    part = SpectralFit().partial_fit(first)
+    other = part.empty_copy().partial_fit(second)
+    union = SpectralFit().partial_fit(first).partial_fit(second)
+    merged = part.merge(other)
+    assert (merged.count, merged.points) == (union.count, union.points)
+    for name in ("residual", "square", "total"):
+        np.testing.assert_allclose(getattr(merged, name), getattr(union, name), rtol=1e-12, atol=1e-12)
+    for one, wanted in zip(merged.solve(), union.solve(), strict=True):
+        assert one.eigenvalue == pytest.approx(wanted.eigenvalue, rel=1e-6)
+        np.testing.assert_allclose(one.curve, wanted.curve, rtol=1e-6, atol=1e-9)
+    alone = SpectralFit().partial_fit(first).solve()
+    assert merged.solve()[0].eigenvalue != pytest.approx(alone[0].eigenvalue, rel=1e-3)
+    with pytest.raises(AbelnetError, match="expected a fit with the same knots"):
+        merged.merge(SpectralFit().partial_fit(second))
+
+
+def test_examples_are_taken_back() -> None:
+    data = make_dataset("cbrt", 1).train
+    rest, some = data.take(torch.arange(100, 500)), data.take(torch.arange(100))
+    whole = SpectralFit().partial_fit(data)
+    left, wanted = whole.without(some), whole.empty_copy().partial_fit(rest)
+    assert (left.count, left.points) == (wanted.count, wanted.points)
+    np.testing.assert_allclose(left.residual, wanted.residual, rtol=1e-9, atol=1e-9 * wanted.residual.max())
+    assert left.solve()[0].eigenvalue == pytest.approx(wanted.solve()[0].eigenvalue, rel=1e-6)
+    assert whole.count == 500
+
+
+def test_empty_sets_are_refused() -> None:
+    examples = Multisets.from_arrays([[1.0, 2.0], []], [3.0, 0.0])
+    with pytest.raises(AbelnetError, match="expected no empty set"):
+        SpectralFit().partial_fit(examples)
