@@ -21,6 +21,9 @@ class Configurable:
         """Arguments that rebuild this object."""
         raise AbelnetError(f"config: expected {type(self).__name__} to define config(), the arguments that rebuild it")
 
+    def check_state(self) -> None:
+        """Raises if parameters or buffers have values that no object of this class can have; asked after loading."""
+
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """An object made of what :meth:`config` has given."""

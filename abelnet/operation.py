@@ -198,7 +198,15 @@ class Operation(Configurable, nn.Module):
             >>> AbelianGroup(Generator(1, "power", [2.0])).expression(x, y)
             sqrt(x**2 + y**2)
         """
+        from sympy import Piecewise
+
         u, v = (self.bijection.expression(element, dimension) for element in (x, y))
+        if u.has(Piecewise):
+            # Pieces of pieces: hundreds, which sympy compares with each other.
+            raise AbelnetError(
+                f"expression: expected a bijection of one piece, got {type(self.bijection).__name__}; compose "
+                "bijection.expression, law.expression and bijection.inverse_expression by a function of your own"
+            )
         return self.bijection.inverse_expression(self.law.expression(u, v, dimension), dimension)
 
     def config(self) -> dict[str, Any]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 __all__ = ["FILE_NAME", "load", "save"]
 
+import hashlib
 import importlib
 import json
 import math
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,11 @@ from abelnet.files import replacing
 
 FILE_NAME = "model.safetensors"
 FORMAT = 1
-_METADATA = "abelnet"
+_METADATA, _CHECKSUM = "abelnet", "checksum"
+# A configuration is a few objects deep and a few kilobytes long; what is beyond these is not one.
+_DEEPEST, _LONGEST, _MOST_NODES = 32, 1 << 24, 100_000
+# Sizes in the configuration of a module are at most the number of numbers that the file holds, or this.
+_LEAST_LIMIT = 1024
 
 
 def save(model: Configurable, folder: str | Path, *, half: bool = False) -> Path:
@@ -67,14 +73,12 @@ def save(model: Configurable, folder: str | Path, *, half: bool = False) -> Path
             name: str(x.dtype).removeprefix("torch.") for name, x in tensors.items() if x.is_floating_point()
         }
         tensors = {name: x.half() if x.is_floating_point() else x for name, x in tensors.items()}
+    # Cloned, since safetensors refuses tensors that share memory.
+    tensors = {name: x.detach().cpu().clone(memory_format=torch.contiguous_format) for name, x in tensors.items()}
+    text = json.dumps(content, allow_nan=False)
     path = Path(folder) / FILE_NAME
     with replacing(path) as temporary:
-        # Cloned, since safetensors refuses tensors that share memory.
-        save_file(
-            {name: x.detach().cpu().clone(memory_format=torch.contiguous_format) for name, x in tensors.items()},
-            temporary,
-            {_METADATA: json.dumps(content, allow_nan=False)},
-        )
+        save_file(tensors, temporary, {_METADATA: text, _CHECKSUM: checksum(text, tensors)})
     return path
 
 
@@ -96,40 +100,91 @@ def load(folder: str | Path, *, classes: Mapping[str, type[Configurable]] | None
             ...
         abelnet.errors.AbelnetError: folder: no such file: no/such/folder/model.safetensors
     """
-    path = Path(folder)
-    path = path if path.is_file() else path / FILE_NAME
-    if not path.is_file():
-        raise AbelnetError(f"folder: no such file: {path}")
-    content, tensors = _read(path)
+    path = _locate(Path(folder))
     try:
+        content, tensors = _read(path)
         dtypes = {name: getattr(torch, dtype) for name, dtype in content.get("dtypes", {}).items()}
         tensors = {name: x.to(dtypes.get(name, x.dtype)) for name, x in tensors.items()}
-        modules: dict[str, nn.Module] = {}
-        # Starts are drawn at random and then replaced: what the caller draws next must not depend on that.
-        with torch.random.fork_rng(devices=[]):
-            model = _decode(content["model"], "", modules, classes or {})
-        _fill(modules, tensors, frozenset(content.get("frozen", ())))
+        model = _build(content, tensors, classes or {})
     except AbelnetError as error:
         raise AbelnetError(f"{path}: {error}") from None
-    except (AttributeError, LookupError, TypeError, RuntimeError, ValueError) as error:
-        raise AbelnetError(f"{path}: expected a model that abelnet.save has written, got: {error}") from None
+    except (SafetensorError, OSError, AttributeError, LookupError, TypeError, RuntimeError, ValueError) as error:
+        reason = str(error).strip().partition("\n")[0][:200]
+        raise AbelnetError(f"{path}: expected a model that abelnet.save has written, got: {reason}") from None
     return model
 
 
+def checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 of a configuration and of tensors: names, types, shapes and bytes."""
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        x = tensors[name]
+        digest.update(f"{name} {x.dtype} {tuple(x.shape)}".encode())
+        digest.update(x.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _locate(path: Path) -> Path:
+    """The file to read: a regular one, in the folder itself."""
+    folder, path = (path.parent, path) if path.is_file() else (path, path / FILE_NAME)
+    if not path.exists():
+        raise AbelnetError(f"folder: no such file: {path}")
+    if not path.resolve().is_relative_to(folder.resolve()) or not stat.S_ISREG(path.stat().st_mode):
+        raise AbelnetError(f"folder: expected a regular file in {folder}, got a link or a device: {path}")
+    return path
+
+
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            text = (file.metadata() or {}).get(_METADATA)
-            # Cloned into memory aligned as torch has it, on which the last bit of a matrix product depends.
-            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-        content = None if text is None else json.loads(text)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise AbelnetError(f"{path}: expected a model that abelnet.save has written, got: {error}") from None
+    with safe_open(path, framework="pt") as file:
+        metadata = file.metadata() or {}
+        text = metadata.get(_METADATA)
+        if text is not None and len(text) > _LONGEST:
+            raise AbelnetError(f"configuration: expected at most {_LONGEST} characters, got {len(text)}")
+        # Cloned into memory aligned as torch has it, on which the last bit of a matrix product depends.
+        tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+    content = None if text is None else json.loads(text, parse_constant=_refuse_constant)
+    if content is not None and not isinstance(content, dict):
+        raise AbelnetError(f"configuration: expected an object, got {type(content).__name__}")
     if content is None or "format" not in content:
         return legacy.translate(path, content, tensors)
     if content["format"] != FORMAT:
-        raise AbelnetError(f"{path}: expected format {FORMAT}, got {content['format']}; try a newer abelnet")
+        raise AbelnetError(f"format: expected {FORMAT}, got {content['format']!r}; try a newer abelnet")
+    if metadata.get(_CHECKSUM) != checksum(text, tensors):
+        raise AbelnetError("checksum: expected that of configuration and tensors, got another; the file was changed")
     return content, tensors
+
+
+def _refuse_constant(name: str) -> float:
+    raise AbelnetError(f"configuration: expected finite numbers, got {name}")
+
+
+def _build(content: dict[str, Any], tensors: Mapping[str, Tensor], classes: Mapping[str, type[Configurable]]) -> Any:
+    """The object of a configuration, given its tensors."""
+    nodes = list(_nodes(content["model"]))
+    if len(nodes) > _MOST_NODES:
+        raise AbelnetError(f"configuration: expected at most {_MOST_NODES} values, got {len(nodes)}")
+    modules: dict[str, nn.Module] = {}
+    largest = max(_LEAST_LIMIT, sum(x.numel() for x in tensors.values()))
+    # Built without memory, so that a configuration can ask for no more than the file holds. Classes of the caller may
+    # need real tensors to be built; what they draw at random must not change what the caller draws next.
+    own = any(isinstance(node, dict) and node.get("$class") in classes for node in nodes)
+    with torch.random.fork_rng(devices=[]), torch.device("cpu" if own else "meta"):
+        model = _decode(content["model"], "", modules, classes, largest)
+    _fill(modules, tensors, frozenset(content.get("frozen", ())))
+    for module in modules.values():
+        for part in module.modules():
+            if isinstance(part, Configurable):
+                part.check_state()
+    return model
+
+
+def _nodes(value: Any, depth: int = 0) -> Iterator[Any]:
+    """All values of a configuration."""
+    if depth > _DEEPEST:
+        raise AbelnetError(f"configuration: expected at most {_DEEPEST} levels, got more")
+    yield value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _nodes(part, depth + 1)
 
 
 def _fill(modules: Mapping[str, nn.Module], tensors: Mapping[str, Tensor], frozen: frozenset[str]) -> None:
@@ -142,6 +197,10 @@ def _fill(modules: Mapping[str, nn.Module], tensors: Mapping[str, Tensor], froze
                 raise AbelnetError(f"tensors: expected {prefix}{name}, got none")
             if own[name].shape != x.shape:
                 raise AbelnetError(f"{prefix}{name}: expected shape {tuple(x.shape)}, got {tuple(own[name].shape)}")
+            if own[name].is_floating_point() != x.is_floating_point():
+                raise AbelnetError(f"{prefix}{name}: expected {x.dtype}, got {own[name].dtype}")
+            if not bool(own[name].isfinite().all()):
+                raise AbelnetError(f"{prefix}{name}: expected finite numbers, got NaN or infinity")
         module.load_state_dict(own, assign=True)
         for name, parameter in module.named_parameters():
             parameter.requires_grad_(prefix + name not in frozen)
@@ -172,19 +231,27 @@ def _encode(value: Any, path: str, modules: dict[str, nn.Module] | None) -> Any:
 
 
 def _decode(
-    value: Any, path: str, modules: dict[str, nn.Module] | None, classes: Mapping[str, type[Configurable]]
+    value: Any,
+    path: str,
+    modules: dict[str, nn.Module] | None,
+    classes: Mapping[str, type[Configurable]],
+    largest: float,
 ) -> Any:
     if isinstance(value, list):
-        return [_decode(part, f"{path}{i}.", modules, classes) for i, part in enumerate(value)]
+        return [_decode(part, f"{path}{i}.", modules, classes, largest) for i, part in enumerate(value)]
     if not isinstance(value, dict):
         return value
     if "$float" in value:
         return float(value["$float"])
     if "$class" not in value:
-        return {key: _decode(part, f"{path}{key}.", modules, classes) for key, part in value.items()}
+        return {key: _decode(part, f"{path}{key}.", modules, classes, largest) for key, part in value.items()}
     kind = _class_of(value["$class"], classes)
     inner = None if issubclass(kind, nn.Module) else modules
-    config = {key: _decode(part, f"{path}{key}.", inner, classes) for key, part in value["config"].items()}
+    config = {key: _decode(part, f"{path}{key}.", inner, classes, largest) for key, part in value["config"].items()}
+    if inner is None:
+        for key, part in config.items():
+            if isinstance(part, int) and part > largest:
+                raise AbelnetError(f"{path}{key}: expected at most {largest}, got {part}")
     built = kind.from_config(config)
     if isinstance(built, nn.Module) and modules is not None:
         modules[path] = built

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import math
 
 import pytest
+import sympy
 import torch
 from cases import BIJECTIONS, GROUPS, IDENTITY_LIKE, LAWS, relative_error
 from hypothesis import given, settings
@@ -12,14 +14,18 @@ from hypothesis import strategies as st
 
 from abelnet import (
     AbelianGroup,
+    AbelianNet,
     AbelianSemigroup,
     AbelnetError,
     Affine,
     Bijection,
+    Chain,
     Maximum,
     Monotonic,
     Operation,
     Polynomial,
+    RationalQuadraticSpline,
+    SinhArcsinh,
     Sum,
 )
 from abelnet.verify.defects import law_defects
@@ -195,3 +201,16 @@ def test_a_law_may_be_learned() -> None:
     group = AbelianGroup(Cubic(1))
     assert group(torch.tensor([3.0]), torch.tensor([4.0])).item() == pytest.approx(91 ** (1 / 3))
     assert group.identity().item() == 0
+
+
+def test_expressions_are_the_operation() -> None:
+    x, y = sympy.symbols("x y", real=True)
+    operation = AbelianNet(Chain(Affine(1), SinhArcsinh(1)).double(), gamma=0.5)
+    torch.nn.init.constant_(operation.bijection.bijections[1].log_tail, 0.3)
+    function = sympy.lambdify((x, y), operation.expression(x, y), "math")
+    expected = operation(*torch.tensor([[0.7], [-2.0]], dtype=torch.float64)).item()
+    assert math.isclose(function(0.7, -2.0), expected, rel_tol=1e-12)
+    with pytest.raises(
+        AbelnetError, match="expression: expected a bijection of one piece, got RationalQuadraticSpline"
+    ):
+        AbelianGroup(RationalQuadraticSpline(1)).expression(x, y)

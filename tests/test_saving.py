@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +19,9 @@ from safetensors.torch import load_file, save_file
 
 import abelnet
 from abelnet import AbelianGroup, AbelianNet, AbelnetError, Affine, Chain, Generator, LawRegressor, Operation
+from abelnet.saving import checksum
 
+MUTATIONS = int(os.environ.get("ABELNET_FUZZ", "200"))
 DATA = Path(__file__).parent / "data"
 CASES = {
     f"{bijection}-{law}-{dtype}": Operation(BIJECTIONS[bijection](dtype), LAWS[law]())
@@ -113,10 +118,33 @@ def test_a_folder_of_version_0_1_0_still_loads() -> None:
     np.testing.assert_allclose(model.predict(sets), np.loadtxt(folder / "predictions.csv", delimiter=","), rtol=1e-13)
 
 
+def write(folder: Path, content: Any, tensors: dict[str, torch.Tensor]) -> None:
+    """Writes a model file as a hostile user would, with the right checksum."""
+    text = json.dumps(content)
+    metadata = None if content is None else {"abelnet": text, "checksum": checksum(text, tensors)}
+    save_file(tensors, folder / "model.safetensors", metadata)
+
+
+def nested(depth: int) -> Any:
+    return [] if depth == 0 else [nested(depth - 1)]
+
+
+def affine(**config: Any) -> dict[str, Any]:
+    return {"format": 1, "model": {"$class": "abelnet.bijections.Affine", "config": config}}
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"format": 99}, "expected format 1, got 99"),
+        ({"format": 99}, "format: expected 1, got 99"),
+        ({"format": 1, "model": nested(40)}, "expected at most 32 levels"),
+        ({"format": 1, "model": [0] * 200_000}, "expected at most 100000 values"),
+        (affine(dim=10**12), "dim: expected at most 1024, got 1000000000000"),
+        (affine(dim=True), "abelnet.save has written|expected"),
+        (affine(dim="2"), "dim: expected"),
+        ({"format": 1, "model": {"$class": ["abelnet"], "config": {}}}, "abelnet.save has written"),
+        ({"format": 1, "model": {"$class": "abelnet.laws.Sum"}}, "abelnet.save has written"),
+        ([1], "configuration: expected an object, got list"),
         ({"format": 1, "model": {"$class": "os.system", "config": {}}}, "expected the class os.system to be given"),
         ({"format": 1, "model": {"$class": "abelnet.__main__.main", "config": {}}}, "to be given"),
         (
@@ -130,14 +158,74 @@ def test_a_folder_of_version_0_1_0_still_loads() -> None:
         (None, "got another safetensors file"),
     ],
 )
-def test_bad_files(content: dict[str, Any] | None, message: str, tmp_path: Path) -> None:
-    metadata = None if content is None else {"abelnet": json.dumps(content)}
-    save_file({"other": torch.zeros(1)}, tmp_path / "model.safetensors", metadata)
+def test_bad_files(content: Any, message: str, tmp_path: Path) -> None:
+    write(tmp_path, content, {"other": torch.zeros(1)})
     with pytest.raises(AbelnetError, match=message):
         abelnet.load(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"nonsense")
     with pytest.raises(AbelnetError, match=r"expected a model that abelnet\.save has written"):
         abelnet.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("values.0", torch.tensor([math.nan]), "values.0: expected finite numbers"),
+        ("values.0", torch.tensor([math.inf]), "values.0: expected finite numbers"),
+        ("values.0", torch.tensor([0.0]), "p: expected a finite number other than 0, got"),
+        ("values.0", torch.tensor([2.0, 2.0]), r"values.0: expected shape \(1,\), got \(2,\)"),
+        ("values.0", torch.tensor([2]), "values.0: expected torch.float32, got torch.int64"),
+    ],
+)
+def test_bad_tensors(name: str, value: torch.Tensor, message: str, tmp_path: Path) -> None:
+    model = {"$class": "abelnet.bijections.Generator", "config": {"dim": 1, "kind": "power", "parameters": [2.0]}}
+    write(tmp_path, {"format": 1, "model": model}, {name: value})
+    with pytest.raises(AbelnetError, match=message):
+        abelnet.load(tmp_path)
+
+
+def test_only_regular_files_in_the_folder_are_read(tmp_path: Path) -> None:
+    saved = abelnet.save(AbelianGroup(Affine(1)), tmp_path / "real")
+    (tmp_path / "link").mkdir()
+    (tmp_path / "link" / "model.safetensors").symlink_to(saved)
+    with pytest.raises(AbelnetError, match="expected a regular file in"):
+        abelnet.load(tmp_path / "link")
+    (tmp_path / "fifo").mkdir()
+    os.mkfifo(tmp_path / "fifo" / "model.safetensors")
+    with pytest.raises(AbelnetError, match="expected a regular file in"):
+        abelnet.load(tmp_path / "fifo")
+
+
+def test_a_changed_file_is_refused(tmp_path: Path) -> None:
+    """Any changed byte is refused or changes nothing: never a traceback, never another result."""
+    group = AbelianGroup(Chain(Generator(1, "power", [2.0]), abelnet.RationalQuadraticSpline(1, bins=3, bound=7.0)))
+    path = abelnet.save(group, tmp_path)
+    original = path.read_bytes()
+    x = torch.tensor([[0.5], [2.0], [3.0]])
+    expected = group.reduce(x)
+    generator = random.Random(0)
+    refused: list[str] = []
+    for _ in range(MUTATIONS):
+        mutated = bytearray(original)
+        for _ in range(generator.choice([1, 1, 2, 8])):
+            kind, place = generator.randrange(4), generator.randrange(len(mutated))
+            if kind == 0:
+                mutated[place] = generator.randrange(256)
+            elif kind == 1:
+                del mutated[place : place + generator.randrange(1, 9)]
+            elif kind == 2:
+                mutated[place:place] = bytes(generator.randrange(256) for _ in range(generator.randrange(1, 9)))
+            else:
+                mutated = mutated[:place] or mutated
+        path.write_bytes(mutated)
+        try:
+            loaded = abelnet.load(tmp_path)
+        except AbelnetError as error:
+            refused.append(str(error))
+        else:
+            assert torch.equal(loaded.reduce(x), expected)
+    assert len(refused) > 0.9 * MUTATIONS
+    assert not any("\n" in message for message in refused)
 
 
 def test_bad_objects(tmp_path: Path) -> None:

@@ -392,8 +392,11 @@ class Generator(Elementwise):
         self.values = nn.ParameterList(
             torch.as_tensor(value, dtype=dtype, device=device).expand(dim).clone() for value in parameters
         )
+        self.check_state()
+
+    def check_state(self) -> None:
         valid = torch.as_tensor(self.family.is_valid(*(value.detach() for value in self.values)))
-        for name, value in zip(names, self.values, strict=True):
+        for name, value in zip(self.family.parameters, self.values, strict=True):
             if not peek((value.isfinite() & valid).all(), True):
                 expected = {"finite": "", "nonzero": " other than 0", "positive": " above 0"}
                 kind = f"a finite number{expected[self.family.parameters_are]}"
