@@ -96,7 +96,7 @@ class _MLPStack(nn.Module):
             target.copy_(source[tuple(slice(n) for n in target.shape)])
 
     def _pairs(self, networks: Sequence[MLP]) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yields each parameter of each network with its place in the stack; last layers share the last place."""
+        """Yields each parameter of each network with its place here; last layers share the last place."""
         for i, network in enumerate(networks):
             places = [*range(len(network.weights) - 1), len(self.weights) - 1]
             for place, weight, bias in zip(places, network.weights, network.biases, strict=True):
