@@ -1,8 +1,8 @@
-"""Saving and loading: one ``model.safetensors`` in a folder, whose metadata holds the configuration. No pickle.
+"""Saving and loading: one ``model.safetensors`` per folder, whose metadata holds the configuration. No pickle.
 
-The configuration is a tree: each object is the name of its class and the arguments that rebuild it
-(:class:`~abelnet.config.Configurable`), so that nothing here has to know any class. Formula and numbers are one file,
-written atomically, and cannot come apart.
+The configuration is a tree: each object is stored as its class name and the arguments that rebuild it
+(:class:`~abelnet.config.Configurable`), so this module depends on no concrete class. Formula and numbers are in one
+file, written atomically, and cannot come apart.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _METADATA = "abelnet"
 
 
 def save(model: Configurable, folder: str | Path, *, half: bool = False) -> Path:
-    """Writes an operation, an estimator or another configurable object to a folder.
+    """Saves an operation, an estimator or another configurable object to a folder.
 
     Arguments:
         model: The object.
-        folder: Where to write ``model.safetensors``; made if it is not there. The file is replaced in one step.
-        half: Whether floating-point numbers are kept in float16, at half the size of float32; they come back in their
+        folder: Output folder, created if needed; ``model.safetensors`` in it is replaced atomically.
+        half: Whether to store floating-point numbers in float16, at half the size of float32; they are loaded in their
             own dtype, rounded.
 
     Returns:
-        The file.
+        Path of the file.
 
     Example:
         >>> import tempfile
@@ -79,13 +79,13 @@ def save(model: Configurable, folder: str | Path, *, half: bool = False) -> Path
 
 
 def load(folder: str | Path, *, classes: Mapping[str, type[Configurable]] | None = None) -> Any:
-    """Reads what :func:`save` has written; folders of version 0.1.0 too.
+    """Loads an object written by :func:`save`, or a folder of version 0.1.0.
 
-    Only classes of this package are imported, and those given; no code from the file is run.
+    Only classes of this package and those given are used; no code from the file is run.
 
     Arguments:
         folder: The folder, or the file in it.
-        classes: Classes of your own by name, for objects that have them.
+        classes: Your own classes by name, for objects that use them.
 
     Returns:
         An object equal to the one that was saved.
@@ -105,14 +105,14 @@ def load(folder: str | Path, *, classes: Mapping[str, type[Configurable]] | None
         dtypes = {name: getattr(torch, dtype) for name, dtype in content.get("dtypes", {}).items()}
         tensors = {name: x.to(dtypes.get(name, x.dtype)) for name, x in tensors.items()}
         modules: dict[str, nn.Module] = {}
-        # Starts are drawn at random and then replaced: what the caller draws next must not depend on that.
+        # Modules are initialized at random before they are filled: the caller's random state must not change.
         with torch.random.fork_rng(devices=[]):
             model = _decode(content["model"], "", modules, classes or {})
         _fill(modules, tensors, frozenset(content.get("frozen", ())))
     except AbelnetError as error:
         raise AbelnetError(f"{path}: {error}") from None
     except (AttributeError, LookupError, TypeError, RuntimeError, ValueError) as error:
-        raise AbelnetError(f"{path}: expected a model that abelnet.save has written, got: {error}") from None
+        raise AbelnetError(f"{path}: expected a model written by abelnet.save, got: {error}") from None
     return model
 
 
@@ -120,20 +120,20 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     try:
         with safe_open(path, framework="pt") as file:
             text = (file.metadata() or {}).get(_METADATA)
-            # Cloned into memory aligned as torch has it, on which the last bit of a matrix product depends.
+            # Cloned into memory with torch's alignment, on which the last bit of a matrix product depends.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
         content = None if text is None else json.loads(text)
     except (SafetensorError, OSError, ValueError) as error:
-        raise AbelnetError(f"{path}: expected a model that abelnet.save has written, got: {error}") from None
+        raise AbelnetError(f"{path}: expected a model written by abelnet.save, got: {error}") from None
     if content is None or "format" not in content:
         return legacy.translate(path, content, tensors)
     if content["format"] != FORMAT:
-        raise AbelnetError(f"{path}: expected format {FORMAT}, got {content['format']}; try a newer abelnet")
+        raise AbelnetError(f"{path}: expected format {FORMAT}, got {content['format']}; upgrade abelnet")
     return content, tensors
 
 
 def _fill(modules: Mapping[str, nn.Module], tensors: Mapping[str, Tensor], frozen: frozenset[str]) -> None:
-    """Gives all tensors to the modules that they belong to, in their own dtype."""
+    """Loads all tensors into their modules, in their own dtype."""
     left = set(tensors)
     for prefix, module in modules.items():
         own = {name: tensors[prefix + name] for name in module.state_dict() if prefix + name in tensors}
@@ -147,20 +147,20 @@ def _fill(modules: Mapping[str, nn.Module], tensors: Mapping[str, Tensor], froze
             parameter.requires_grad_(prefix + name not in frozen)
         left -= {prefix + name for name in own}
     if left:
-        raise AbelnetError(f"tensors: expected those of the configuration, got {', '.join(sorted(left)[:3])} besides")
+        raise AbelnetError(f"tensors: expected only those of the configuration, got also {', '.join(sorted(left)[:3])}")
 
 
 def _encode(value: Any, path: str, modules: dict[str, nn.Module] | None) -> Any:
-    """JSON data for a value; modules are collected by the path at which their tensors are kept."""
+    """Returns JSON data for a value; collects modules by the path of their tensors."""
     if isinstance(value, Configurable):
         if isinstance(value, nn.Module) and modules is not None:
             modules[path] = value
-            modules = None  # parts of a module are in its own state
+            modules = None  # parts of a module are in its own state dict
         config = {key: _encode(part, f"{path}{key}.", modules) for key, part in value.config().items()}
         return {"$class": _name_of(type(value)), "config": config}
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) and not key.startswith("$") for key in value):
-            raise AbelnetError(f"config: expected text without a leading $ as keys, got {list(value)!s:.80}")
+            raise AbelnetError(f"config: expected string keys without a leading $, got {list(value)!s:.80}")
         return {key: _encode(part, f"{path}{key}.", modules) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [_encode(part, f"{path}{i}.", modules) for i, part in enumerate(value)]
@@ -192,7 +192,7 @@ def _decode(
 
 
 def _name_of(kind: type) -> str:
-    """Where a class of this package is public, such as ``abelnet.bijections.Affine``; another's name alone."""
+    """Returns the public path of a class, such as ``abelnet.bijections.Affine``; outside this package its name only."""
     module = kind.__module__.split(".")
     if module[0] != "abelnet":
         return kind.__name__
@@ -208,7 +208,7 @@ def _class_of(name: str, classes: Mapping[str, type[Configurable]]) -> type[Conf
     if home.partition(".")[0] != "abelnet" or any(
         not part.isidentifier() or part[0] == "_" for part in name.split(".")
     ):
-        raise AbelnetError(f"classes: expected the class {name} to be given, as classes={{{name!r}: …}}")
+        raise AbelnetError(f"classes: expected the class {name}, got none; pass classes={{{name!r}: …}}")
     found = getattr(importlib.import_module(home), kind)
     if not (isinstance(found, type) and issubclass(found, Configurable)):
         raise AbelnetError(f"model: expected the name of a configurable class, got {name}")

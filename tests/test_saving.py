@@ -117,15 +117,15 @@ def test_a_folder_of_version_0_1_0_still_loads() -> None:
     ("content", "message"),
     [
         ({"format": 99}, "expected format 1, got 99"),
-        ({"format": 1, "model": {"$class": "os.system", "config": {}}}, "expected the class os.system to be given"),
-        ({"format": 1, "model": {"$class": "abelnet.__main__.main", "config": {}}}, "to be given"),
+        ({"format": 1, "model": {"$class": "os.system", "config": {}}}, "expected the class os.system, got none"),
+        ({"format": 1, "model": {"$class": "abelnet.__main__.main", "config": {}}}, "got none; pass classes="),
         (
             {"format": 1, "model": {"$class": "abelnet.files.replacing", "config": {}}},
             "the name of a configurable class",
         ),
-        ({"format": 1, "model": {"$class": "abelnet.laws.Nothing", "config": {}}}, "abelnet.save has written"),
-        ({"format": 1, "model": {"$class": "abelnet.laws.Sum", "config": {"x": 1}}}, "abelnet.save has written"),
-        ({"format": 1, "model": {"$class": "abelnet.laws.Sum", "config": {}}}, "got other besides"),
+        ({"format": 1, "model": {"$class": "abelnet.laws.Nothing", "config": {}}}, "written by abelnet.save"),
+        ({"format": 1, "model": {"$class": "abelnet.laws.Sum", "config": {"x": 1}}}, "written by abelnet.save"),
+        ({"format": 1, "model": {"$class": "abelnet.laws.Sum", "config": {}}}, "got also other"),
         ({"format": 1, "model": {"$class": "abelnet.bijections.Affine", "config": {"dim": 2}}}, "expected log_scale"),
         (None, "got another safetensors file"),
     ],
@@ -136,7 +136,7 @@ def test_bad_files(content: dict[str, Any] | None, message: str, tmp_path: Path)
     with pytest.raises(AbelnetError, match=message):
         abelnet.load(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"nonsense")
-    with pytest.raises(AbelnetError, match=r"expected a model that abelnet\.save has written"):
+    with pytest.raises(AbelnetError, match=r"expected a model written by abelnet\.save"):
         abelnet.load(tmp_path)
 
 

@@ -86,7 +86,7 @@ class _MLPStack(nn.Module):
                 target[tuple(slice(n) for n in source.shape)] = source
 
     def forward(self, x: Tensor, there: Tensor | None = None) -> Tensor:
-        """Maps columns :math:`(M, d, N)`; with a mask :math:`(M, n, B)`, :math:`N = nB`, sums the results of each set."""
+        """Maps columns :math:`(M, d, N)`; with a mask :math:`(M, n, B)`, :math:`N = nB`, sums results per set."""
         parameters = (*self.weights, *self.biases)
         result: Tensor = _Layers.apply(x, there, *parameters)  # type: ignore[no-untyped-call]
         return result
