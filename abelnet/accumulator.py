@@ -117,7 +117,7 @@ class Accumulator:
 
     @torch.no_grad()
     def value(self) -> Tensor:
-        r"""Returns the fold :math:`x_1 \circ \dots \circ x_n`, with shape :math:`(*, d)`; the identity if none."""
+        r"""Returns the fold :math:`x_1 \circ \dots \circ x_n`, with shape :math:`(*, d)`; the identity if empty."""
         self._check_parameters()
         if self.count == 0 and self._law.identity(self._bijection.dim) is None:
             raise AbelnetError(f"value: expected at least one element, since {self._law.name} has no identity")

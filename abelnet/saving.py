@@ -147,7 +147,9 @@ def _fill(modules: Mapping[str, nn.Module], tensors: Mapping[str, Tensor], froze
             parameter.requires_grad_(prefix + name not in frozen)
         left -= {prefix + name for name in own}
     if left:
-        raise AbelnetError(f"tensors: expected only those of the configuration, got also {', '.join(sorted(left)[:3])}")
+        raise AbelnetError(
+            f"tensors: expected only those of the configuration, got {', '.join(sorted(left)[:3])} as well"
+        )
 
 
 def _encode(value: Any, path: str, modules: dict[str, nn.Module] | None) -> Any:

@@ -125,7 +125,7 @@ def test_a_folder_of_version_0_1_0_still_loads() -> None:
         ),
         ({"format": 1, "model": {"$class": "abelnet.laws.Nothing", "config": {}}}, "written by abelnet.save"),
         ({"format": 1, "model": {"$class": "abelnet.laws.Sum", "config": {"x": 1}}}, "written by abelnet.save"),
-        ({"format": 1, "model": {"$class": "abelnet.laws.Sum", "config": {}}}, "got also other"),
+        ({"format": 1, "model": {"$class": "abelnet.laws.Sum", "config": {}}}, "got other as well"),
         ({"format": 1, "model": {"$class": "abelnet.bijections.Affine", "config": {"dim": 2}}}, "expected log_scale"),
         (None, "got another safetensors file"),
     ],

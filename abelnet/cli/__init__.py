@@ -45,7 +45,7 @@ def _options(
 
 
 def main() -> None:
-    """Runs the command line; an :class:`AbelnetError` is printed in one line, without a traceback."""
+    """Runs the command line; an ``AbelnetError`` is printed in one line, without a traceback."""
     try:
         app()
     except AbelnetError as error:

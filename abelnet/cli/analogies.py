@@ -20,7 +20,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-_Out = Annotated[Path, typer.Option(help="Output folder; an interrupted run resumes from it.")]
+_Out = Annotated[Path, typer.Option(help="Output folder for results and models; an interrupted run resumes from it.")]
 
 
 @app.command(
@@ -40,7 +40,7 @@ def run(
         int | None, typer.Option(min=1, help="Number of training epochs; 100 for the paper's models by default.")
     ] = None,
     trials: Annotated[
-        int, typer.Option(min=0, help="Trials of a hyperparameter search; 0 uses the paper's hyperparameters.")
+        int, typer.Option(min=0, help="Trials of a search of the paper's space; 0 uses the paper's choice.")
     ] = 0,
     limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of words, most frequent first.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Number of single-threaded processes.")] = os.cpu_count() or 1,

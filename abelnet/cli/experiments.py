@@ -112,8 +112,12 @@ def certify(
     high: Annotated[float, typer.Option(help="Largest element.")] = 5.0,
     sets: Annotated[int, typer.Option(min=1, help="Number of multisets measured at each size.")] = 10_000,
     seed: _Seed = 0,
-    epochs: Annotated[int, typer.Option(min=1, help="Training epochs of a synthetic operation.")] = 1000,
-    out: Annotated[Path | None, typer.Option(help="Output folder; certificate-MODEL by default.")] = None,
+    epochs: Annotated[
+        int, typer.Option(min=1, help="Number of training epochs, if a synthetic operation is learned first.")
+    ] = 1000,
+    out: Annotated[
+        Path | None, typer.Option(help="Output folder for table and plot; certificate-MODEL by default.")
+    ] = None,
 ) -> None:
     """Bound the error of an operation at any size.
 

@@ -42,7 +42,7 @@ def claim_folder(folder: Path, settings: dict[str, Any]) -> None:
     path = folder / "experiment.json"
     if path.exists() and (found := read_json(path)) != json.loads(json.dumps(settings)):
         raise AbelnetError(
-            f"folder: expected {folder} to be empty or of the same settings, got {json.dumps(found)}; use another"
+            f"folder: expected {folder} to be empty or have the same settings, got {json.dumps(found)}; use another"
         )
     write_json(path, settings)
 

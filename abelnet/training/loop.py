@@ -32,7 +32,7 @@ class TrainingResult:
         validation: Last validation loss, or the best one with ``patience``; None without validation data.
         epochs: Number of epochs trained.
         pruned: For stacks, the pruned models with the number of epochs each was trained for; their ``loss`` and
-            ``validation`` are the last ones.
+            ``validation`` are those at that point.
     """
 
     loss: Tensor
