@@ -6,7 +6,7 @@ __all__ = ["Data", "Loss", "Prune", "Settings", "Validate"]
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
@@ -14,7 +14,7 @@ from abelnet.checks import check_count, check_number
 from abelnet.errors import AbelnetError
 
 Data = tuple[Tensor, ...]
-Loss = Callable[[nn.Module, Data], Tensor]
+Loss = Callable[[Any, Data], Tensor]
 Validate = Callable[[nn.Module], Tensor]
 Prune = Callable[[int, Tensor], Tensor]
 

@@ -3,6 +3,7 @@ r"""Analogy models for :math:`a : b = c : ?`, and their training losses."""
 from __future__ import annotations
 
 __all__ = [
+    "AnalogyModel",
     "AnchoredLoss",
     "CosineLoss",
     "GroupAnalogy",
@@ -11,6 +12,7 @@ __all__ = [
     "named_model",
 ]
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any, NamedTuple
@@ -35,7 +37,33 @@ from abelnet.words.vectors import WordVectors
 EMBEDDED = "agn.glove.6B.100d.safetensors"
 
 
-class OffsetMLP(Configurable, nn.Module):
+class AnalogyModel(Configurable, nn.Module, ABC):
+    r"""A network that answers :math:`a : b = c : ?`.
+
+    Arguments:
+        dim: Number of dimensions :math:`d`.
+        layers: Number of layers, of whatever kind the network has.
+        hidden: Width of the hidden layers.
+    """
+
+    def __init__(self, dim: int, layers: int, hidden: int) -> None:
+        super().__init__()
+        self.dim, self.layers, self.hidden = dim, check_count("layers", layers), check_count("hidden", hidden)
+
+    @abstractmethod
+    def forward(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+        """Maps three tensors :math:`(*, d)` to a prediction :math:`(*, d)`."""
+
+    def analogies(self, elements: Tensor, index: Tensor) -> Tensor:
+        """Answers many analogies between few elements :math:`(m, d)`: places :math:`(*, 3)` to :math:`(*, d)`."""
+        prediction: Tensor = self(*elements[index].unbind(-2))
+        return prediction
+
+    def config(self) -> dict[str, Any]:
+        return {"dim": self.dim, "layers": self.layers, "hidden": self.hidden}
+
+
+class OffsetMLP(AnalogyModel):
     r"""Model WV+MLP: :math:`\operatorname{MLP}(b - a + c)`.
 
     Arguments:
@@ -50,20 +78,14 @@ class OffsetMLP(Configurable, nn.Module):
     """
 
     def __init__(self, dim: int, layers: int = 4, hidden: int = 223, *, seed: int | None = None) -> None:
-        super().__init__()
-        layers, hidden = check_count("layers", layers), check_count("hidden", hidden)
-        self.dim, self.layers, self.hidden = dim, layers, hidden
+        super().__init__(dim, layers, hidden)
         self.mlp = MLP([dim, *[hidden] * (layers - 1), dim], seed=seed)
 
     def forward(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-        """Maps three tensors :math:`(*, d)` to a prediction :math:`(*, d)`."""
         return self.mlp(offset(a, b, c))  # type: ignore[no-any-return]
 
-    def config(self) -> dict[str, Any]:
-        return {"dim": self.dim, "layers": self.layers, "hidden": self.hidden}
 
-
-class GroupAnalogy(Configurable, nn.Module):
+class GroupAnalogy(AnalogyModel):
     r"""Model WV+AGN: :math:`b \circ a^{-1} \circ c = \varphi^{-1}(\varphi(b) - \varphi(a) + \varphi(c))`.
 
     With a gain of 0, :math:`\varphi` is initialized to a permutation and the model to exactly :math:`b - a + c`.
@@ -84,16 +106,15 @@ class GroupAnalogy(Configurable, nn.Module):
     def __init__(
         self, dim: int, layers: int = 5, hidden: int = 151, *, gain: float = 1.0, seed: int | None = None
     ) -> None:
-        super().__init__()
-        self.dim, self.layers, self.hidden = dim, layers, hidden
+        super().__init__(dim, layers, hidden)
         self.group = AbelianGroup(glow(dim, layers, hidden, gain=gain, seed=seed))
 
     def forward(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-        """Maps three tensors :math:`(*, d)` to a prediction :math:`(*, d)`."""
         return self.group.analogy(a, b, c)
 
-    def config(self) -> dict[str, Any]:
-        return {"dim": self.dim, "layers": self.layers, "hidden": self.hidden}
+    def analogies(self, elements: Tensor, index: Tensor) -> Tensor:
+        # Words repeat in a batch, and a group encodes each of them once.
+        return self.group.analogies(elements, index)
 
 
 def default_model() -> GroupAnalogy:
@@ -119,7 +140,7 @@ def named_model(name: str, dim: int) -> Model:
     if name == "wv":
         return offset
     model = default_model() if name == "agn" else load(name)
-    if not isinstance(model, OffsetMLP | GroupAnalogy):
+    if not isinstance(model, AnalogyModel):
         raise AbelnetError(f"model: expected an analogy model, got {type(model).__name__}: {name}")
     if model.dim != dim:
         raise AbelnetError(f"model: expected a model for {dim}-d vectors, got {model.dim}-d: {name}")
@@ -143,14 +164,10 @@ class CosineLoss:
 
     vectors: WordVectors
 
-    def __call__(self, model: nn.Module, batch: Data) -> Tensor:
+    def __call__(self, model: AnalogyModel, batch: Data) -> Tensor:
         words, answers = batch
         distinct, index = torch.unique(words, return_inverse=True)
-        units = self.vectors.units(distinct)
-        if isinstance(model, GroupAnalogy):  # words repeat in a batch, and a group encodes each of them once
-            given = model.group.analogies(units, index)
-        else:
-            given = model(*units[index].unbind(1))
+        given = model.analogies(self.vectors.units(distinct), index)
         return -F.cosine_similarity(given, self.vectors.units(answers)).mean()
 
 

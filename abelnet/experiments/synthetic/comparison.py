@@ -29,7 +29,7 @@ from abelnet.files import read_json, write_json
 from abelnet.multisets import Multisets
 from abelnet.nn.baselines import DeepSets
 from abelnet.nn.stacks import DeepSetsStack
-from abelnet.operation import AbelianGroup, AbelianSemigroup
+from abelnet.operation import AbelianGroup, AbelianSemigroup, Operation
 from abelnet.training.loop import Settings, train
 from abelnet.training.stacks import ModelStack, OperationStack
 from abelnet.training.tuning import Candidate, Choice, Integer, Pruned, Search, Space
@@ -293,7 +293,7 @@ def _train_fresh_seeds(
 
 def _curve(model: nn.Module) -> list[float] | None:
     """Returns the learned φ on a grid over [−5, 5], if there is one."""
-    if not isinstance(model, AbelianGroup | AbelianSemigroup):
+    if not isinstance(model, Operation):
         return None
     with torch.no_grad():
         values: list[float] = model.bijection(_GRID[:, None])[:, 0].tolist()
