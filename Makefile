@@ -1,4 +1,4 @@
-# Every target makes .venv by itself and skips what is already done.
+# Every target creates .venv if needed and skips steps that are up to date.
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -18,25 +18,25 @@ help: ## Show the targets.
 	$(PIP) -e '.[$*]'
 	@touch $@
 
-reproduce: .venv/core ## Learn operations from synthetic multisets; print their laws and their errors.
+reproduce: .venv/core ## Run both experiments of the paper in minutes, on bundled data.
 	$(BIN)/abelnet reproduce
 
-lint: .venv/dev ## Check style, types and the direction of imports.
+lint: .venv/dev ## Check style, types and import contracts.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint ## Check style and types, then run all tests and docstring examples.
+test: lint ## Run lint, then all tests and docstring examples.
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
-bench: .venv/bench ## Run every benchmark, one after another.
+bench: .venv/bench ## Run all benchmarks, one after another.
 	@set -e; for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script; done
 
 docs: .venv/docs ## Build the documentation into docs/_build.
 	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build
 	@echo docs/_build/index.html
 
-clean: ## Remove the environment and all that was built.
+clean: ## Remove the environment and all build artifacts.
 	rm -rf .venv docs/_build dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""The running form of an operation: elements come and go one at a time, and what is kept never grows."""
+"""Streaming aggregation: elements are added and removed one at a time, in constant memory."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from abelnet.laws import Law
 
 
 class Accumulator:
-    r"""Folds a stream of elements, in any order and in any number of parts.
+    r"""Streaming, mergeable aggregate of elements, in any order and in any number of parts.
 
     It keeps one running state of the law in float64, whatever the length of the stream: adding is
-    :math:`S \leftarrow S + \varphi(x)` for a group, and removing takes the same away again. States of two streams
-    merge, so a stream can be split over processes. No gradients are kept, lest the memory of a stream grow with its
-    length; ``reduce`` has them. The state belongs to the parameters it was started with: once they change, as they do
-    in training, every method raises, and a new accumulator has to be started.
+    :math:`S \leftarrow S + \varphi(x)` for a group, and removing subtracts the same. States of two streams merge, so a
+    stream can be split over processes. No gradients are tracked, since their memory would grow with the stream;
+    ``reduce`` has them. The state is valid for the parameters it was created with: once they change, as in training,
+    every method raises an error, and a new accumulator must be created.
 
     Arguments:
         bijection: The bijection :math:`\varphi` of the operation.
-        law: Its law.
-        shape: Leading shape :math:`(*)`, to run many accumulators side by side.
+        law: The law of the operation.
+        shape: Leading shape :math:`(*)`, for a batch of accumulators.
 
     Example:
         >>> from abelnet import AbelianGroup, Affine
@@ -54,7 +54,7 @@ class Accumulator:
         self.count += 1
 
     def add_many(self, values: Tensor) -> None:
-        """Adds all elements of a batch, with shape :math:`(*, n, d)`."""
+        """Adds :math:`n` elements (to each accumulator), with shape :math:`(*, n, d)`."""
         n = values.shape[-2] if isinstance(values, Tensor) and values.ndim > 1 else -1
         states = self._lift(values, (n,))
         if n > 0:
@@ -62,7 +62,7 @@ class Accumulator:
         self.count += n
 
     def add_at(self, index: Tensor, values: Tensor) -> None:
-        """Adds each of the elements :math:`(N, d)` to the accumulator that ``index`` names, of :math:`(G)` of them.
+        """Adds each of the elements :math:`(N, d)` to one of :math:`G` accumulators, given by ``index`` :math:`(N)`.
 
         Example:
             >>> from abelnet import AbelianGroup, Affine
@@ -82,25 +82,25 @@ class Accumulator:
         self.count += len(index)
 
     def grow(self, count: int) -> None:
-        """Appends empty accumulators to :math:`G` side by side, up to ``count`` in all."""
+        """Appends empty accumulators to the :math:`G` existing ones, up to ``count`` in total."""
         self._check_row("grow")
         count = check_count("count", count, self._shape[0])
         more = self._law.empty(self._bijection.dim).to(self._state.device).expand(count - self._shape[0], -1)
         self._state, self._shape = torch.cat((self._state, more)), torch.Size([count])
 
     def remove(self, x: Tensor) -> None:
-        """Takes away one element that was added before; groups only."""
-        self._check_parameters()  # training may have made a group something else
+        """Removes one element that was added before; groups only."""
+        self._check_parameters()  # training may have changed a group into another law
         if not self._law.is_group:
-            raise AbelnetError(f"remove: expected the law of a group, got {self._law.name}, which cannot undo")
+            raise AbelnetError(f"remove: expected the law of a group, got {self._law.name}, which has no inverses")
         self._state = self._state - self._lift(x, ())
         self.count -= 1
 
     def merge(self, other: Accumulator) -> None:
-        """Adds all that another accumulator of the same operation has taken up.
+        """Merges another accumulator of the same operation into this one.
 
-        The same operation is the same law and bijection, or copies of them that are equal bit for bit, such as two
-        processes have after loading one file.
+        Operations are the same if law and bijection are identical, or copies that are equal bit for bit, for example
+        after two processes have loaded one file.
         """
         if not isinstance(other, Accumulator):
             raise AbelnetError(f"other: expected an Accumulator, got {type(other).__name__}")
@@ -111,13 +111,13 @@ class Accumulator:
         for name, mine, theirs in (("law", self._law, other._law), ("bijection", self._bijection, other._bijection)):
             difference = _difference(mine, theirs)
             if difference is not None:
-                raise AbelnetError(f"other: expected states of the same {name}, got another: {difference}")
+                raise AbelnetError(f"other: expected the same {name}, got a different one: {difference}")
         self._state = self._law.merge(self._state, other._state.to(self._state.device))
         self.count += other.count
 
     @torch.no_grad()
     def value(self) -> Tensor:
-        r"""The fold :math:`x_1 \circ \dots \circ x_n` so far, with shape :math:`(*, d)`; the identity of none."""
+        r"""Returns the fold :math:`x_1 \circ \dots \circ x_n`, with shape :math:`(*, d)`; the identity if empty."""
         self._check_parameters()
         if self.count == 0 and self._law.identity(self._bijection.dim) is None:
             raise AbelnetError(f"value: expected at least one element, since {self._law.name} has no identity")
@@ -125,12 +125,12 @@ class Accumulator:
         return self._bijection.inverse(self._law.lower(self._state, like.dtype))
 
     def state_dict(self) -> dict[str, Tensor]:
-        """All that is kept, as tensors, to be saved."""
+        """Returns the state as tensors, for saving."""
         self._check_parameters()
         return {"state": self._state.detach().clone(), "count": torch.tensor(self.count)}
 
     def load_state_dict(self, state_dict: dict[str, Tensor]) -> None:
-        """Takes up what was saved."""
+        """Loads a saved state."""
         self._check_parameters()
         if set(state_dict) != {"state", "count"}:
             raise AbelnetError(f"state_dict: expected the keys state and count, got {sorted(state_dict)}")
@@ -156,14 +156,14 @@ class Accumulator:
             raise AbelnetError(f"{name}: expected accumulators of shape (G,), got {tuple(self._shape)}")
 
     def _check_parameters(self) -> None:
-        """Raises if the parameters have changed since the start; the state follows them to another device."""
+        """Raises if the parameters have changed since creation; if they have changed device, moves the state."""
         tensors = _tensors(self._bijection, self._law)
         if all(record.is_of(tensors.get(name)) for name, record in self._started_with.items()):
             return
         for name, record in self._started_with.items():
             if not record.holds(tensors.get(name)):
                 raise AbelnetError(
-                    f"accumulator: expected the parameters that it was started with, got another {name}; start a new "
+                    f"accumulator: expected the parameters it was created with, got a different {name}; create a new "
                     "one with operation.accumulator() after training"
                 )
         self._started_with = _record(self._bijection, self._law)
@@ -191,13 +191,13 @@ class Accumulator:
 
 @dataclass(frozen=True)
 class _Record:
-    """A tensor as it was: an alias of it, which keeps its memory from being given to another, and its version."""
+    """Snapshot of a tensor: an alias, which keeps its memory from being reused, and its version."""
 
     alias: Tensor
     version: int
 
     def is_of(self, tensor: Tensor | None) -> bool:
-        """Whether this is the same memory, never written to since."""
+        """Whether this is the same memory, unmodified since."""
         return (
             tensor is not None
             and tensor.data_ptr() == self.alias.data_ptr()
@@ -207,7 +207,7 @@ class _Record:
         )
 
     def holds(self, tensor: Tensor | None) -> bool:
-        """Whether the tensor has the same bits, though it may have moved."""
+        """Whether the tensor has the same bits, possibly in other memory."""
         return tensor is not None and _version(self.alias) == self.version and _same_bits(self.alias, tensor)
 
 
@@ -228,17 +228,17 @@ def _version(tensor: Tensor) -> int:
 
 
 def _difference(mine: nn.Module, theirs: nn.Module) -> str | None:
-    """What makes two modules different functions, in words; None where nothing does."""
+    """Describes what makes two modules different functions; None if nothing does."""
     if mine is theirs:
         return None
     parts, others = dict(mine.named_modules()), dict(theirs.named_modules())
     for name, part in parts.items():
         other = others.get(name)
         if type(part) is not type(other) or len(parts) != len(others):
-            return f"{_where(name)}{type(other or theirs).__name__} in place of {type(part).__name__}"
+            return f"{_where(name)}{type(other or theirs).__name__} instead of {type(part).__name__}"
         mine_set, theirs_set = _settings(part), _settings(other)
         if mine_set != theirs_set:
-            return f"{_where(name)}{theirs_set} in place of {mine_set}"
+            return f"{_where(name)}{theirs_set} instead of {mine_set}"
     tensors, other_tensors = _tensors(mine), _tensors(theirs)
     for name in sorted(tensors.keys() | other_tensors.keys()):
         if name not in tensors or name not in other_tensors or not _same_bits(tensors[name], other_tensors[name]):
@@ -251,7 +251,7 @@ def _where(name: str) -> str:
 
 
 def _settings(module: nn.Module | None) -> dict[str, Any]:
-    """The plain attributes of a module, such as the bound of a spline."""
+    """Returns the plain attributes of a module, such as the bound of a spline."""
     return {
         name: value.tolist() if isinstance(value, Tensor) else value
         for name, value in vars(module).items()

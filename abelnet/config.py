@@ -1,4 +1,4 @@
-"""What an object is made of, as plain arguments that rebuild it."""
+"""Configurable objects, which can be rebuilt from plain arguments."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from abelnet.errors import AbelnetError
 
 
 class Configurable:
-    """An object that :func:`abelnet.save` can write: it owns the arguments that rebuild it.
+    """Object that :func:`abelnet.save` can write: it provides the arguments that rebuild it.
 
-    Arguments are JSON data (numbers, text, booleans, None, lists, dictionaries) and other configurable objects. What a
-    module learns, its parameters and buffers, is saved beside them and is not part of them.
+    Arguments are JSON data (numbers, strings, booleans, None, lists, dictionaries) and other configurable objects.
+    Parameters and buffers of a module are saved separately and are not part of them.
     """
 
     def config(self) -> dict[str, Any]:
-        """Arguments that rebuild this object."""
+        """Returns the arguments that rebuild this object."""
         raise AbelnetError(f"config: expected {type(self).__name__} to define config(), the arguments that rebuild it")
 
     def check_state(self) -> None:
@@ -26,5 +26,5 @@ class Configurable:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """An object made of what :meth:`config` has given."""
+        """Builds an object from the arguments returned by :meth:`config`."""
         return cls(**config)

@@ -1,4 +1,4 @@
-"""What version 0.1.0 wrote, in the form of today: data in, data out."""
+"""Files of version 0.1.0, translated to the current format: data in, data out."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _WORD_MODELS = {"mlp": "abelnet.words.OffsetMLP", "agn": "abelnet.words.GroupAna
 def translate(
     path: Path, metadata: dict[str, Any] | None, tensors: dict[str, Tensor]
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The content and the tensors of a file without a format version.
+    """Returns the content and tensors of a file without a format version, in the current format.
 
     Arguments:
         path: The file.
-        metadata: Its own metadata: of a word model, what it is made of.
-        tensors: Its tensors. Those of a word model may be kept in float16.
+        metadata: Its metadata: the configuration of a word model.
+        tensors: Its tensors. Those of a word model may be in float16.
     """
     if metadata is not None and metadata.get("model") in _WORD_MODELS:
         arguments = dict(metadata)
@@ -33,7 +33,7 @@ def translate(
     description = path.with_name("model.json")
     if metadata is None and description.is_file():
         return {"model": _regressor(json.loads(description.read_text(encoding="utf-8")))}, _renamed(tensors)
-    raise AbelnetError(f"{path}: expected a model that abelnet.save has written, got another safetensors file")
+    raise AbelnetError(f"{path}: expected a model written by abelnet.save, got another safetensors file")
 
 
 def _regressor(content: dict[str, Any]) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def _bijection(content: list[Any]) -> dict[str, Any]:
         case ["spline", int(bins)]:
             # All splines that version 0.1.0 saved were made by spline_through.
             return _object("bijections.RationalQuadraticSpline", dim=1, bins=bins, bound=1.0, min_slope=1e-12)
-    raise AbelnetError(f"bijection: expected a known one, got {content!r}")
+    raise AbelnetError(f"bijection: expected a known kind, got {content!r}")
 
 
 def _object(name: str, **config: Any) -> dict[str, Any]:
@@ -74,6 +74,6 @@ def _object(name: str, **config: Any) -> dict[str, Any]:
 
 
 def _renamed(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors were kept as ``0.bijection.…``; a law without any had the placeholder ``none``."""
+    """Renames tensors, which were stored as ``0.bijection.…``; a law without any had the placeholder ``none``."""
     named = ((*name.partition(".")[::2], x) for name, x in tensors.items() if name != "none")
     return {f"laws.{number}.operation.{name}": x.to(torch.float64) for number, name, x in named}

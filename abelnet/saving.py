@@ -1,8 +1,8 @@
-"""Saving and loading: one ``model.safetensors`` in a folder, whose metadata holds the configuration. No pickle.
+"""Saving and loading: one ``model.safetensors`` per folder, whose metadata holds the configuration. No pickle.
 
-The configuration is a tree: each object is the name of its class and the arguments that rebuild it
-(:class:`~abelnet.config.Configurable`), so that nothing here has to know any class. Formula and numbers are one file,
-written atomically, and cannot come apart.
+The configuration is a tree: each object is stored as its class name and the arguments that rebuild it
+(:class:`~abelnet.config.Configurable`), so this module depends on no concrete class. Formula and numbers are in one
+file, written atomically, and cannot come apart.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from abelnet.files import replacing
 FILE_NAME = "model.safetensors"
 FORMAT = 1
 _METADATA, _CHECKSUM = "abelnet", "checksum"
-# A configuration is a few objects deep and a few kilobytes long; what is beyond these is not one.
+# Limits far beyond any configuration that save writes.
 _DEEPEST, _LONGEST, _MOST_NODES = 32, 1 << 24, 100_000
-# Sizes in the configuration of a module are at most the number of numbers that the file holds, or this.
+# Integers in the configuration of a module are at most this, or the number of elements of all tensors in the file.
 _LEAST_LIMIT = 1024
 
 
 def save(model: Configurable, folder: str | Path, *, half: bool = False) -> Path:
-    """Writes an operation, an estimator or another configurable object to a folder.
+    """Saves an operation, an estimator or another configurable object to a folder.
 
     Arguments:
         model: The object.
-        folder: Where to write ``model.safetensors``; made if it is not there. The file is replaced in one step.
-        half: Whether floating-point numbers are kept in float16, at half the size of float32; they come back in their
+        folder: Output folder, created if needed; ``model.safetensors`` in it is replaced atomically.
+        half: Whether to store floating-point numbers in float16, at half the size of float32; they are loaded in their
             own dtype, rounded.
 
     Returns:
-        The file.
+        Path of the file.
 
     Example:
         >>> import tempfile
@@ -83,13 +83,13 @@ def save(model: Configurable, folder: str | Path, *, half: bool = False) -> Path
 
 
 def load(folder: str | Path, *, classes: Mapping[str, type[Configurable]] | None = None) -> Any:
-    """Reads what :func:`save` has written; folders of version 0.1.0 too.
+    """Loads an object written by :func:`save`, or a folder of version 0.1.0.
 
-    Only classes of this package are imported, and those given; no code from the file is run.
+    Only classes of this package and those given are used; no code from the file is run.
 
     Arguments:
         folder: The folder, or the file in it.
-        classes: Classes of your own by name, for objects that have them.
+        classes: Your own classes by name, for objects that use them.
 
     Returns:
         An object equal to the one that was saved.
@@ -110,7 +110,7 @@ def load(folder: str | Path, *, classes: Mapping[str, type[Configurable]] | None
         raise AbelnetError(f"{path}: {error}") from None
     except (SafetensorError, OSError, AttributeError, LookupError, TypeError, RuntimeError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0][:200]
-        raise AbelnetError(f"{path}: expected a model that abelnet.save has written, got: {reason}") from None
+        raise AbelnetError(f"{path}: expected a model written by abelnet.save, got: {reason}") from None
     return model
 
 
@@ -125,7 +125,7 @@ def checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
 
 
 def _locate(path: Path) -> Path:
-    """The file to read: a regular one, in the folder itself."""
+    """Returns the file to read: a regular file in the folder itself."""
     folder, path = (path.parent, path) if path.is_file() else (path, path / FILE_NAME)
     if not path.exists():
         raise AbelnetError(f"folder: no such file: {path}")
@@ -140,7 +140,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         text = metadata.get(_METADATA)
         if text is not None and len(text) > _LONGEST:
             raise AbelnetError(f"configuration: expected at most {_LONGEST} characters, got {len(text)}")
-        # Cloned into memory aligned as torch has it, on which the last bit of a matrix product depends.
+        # Cloned into memory with torch's alignment, on which the last bit of a matrix product depends.
         tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     content = None if text is None else json.loads(text, parse_constant=_refuse_constant)
     if content is not None and not isinstance(content, dict):
@@ -148,8 +148,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if content is None or "format" not in content:
         return legacy.translate(path, content, tensors)
     if content["format"] != FORMAT:
-        raise AbelnetError(f"format: expected {FORMAT}, got {content['format']!r}; try a newer abelnet")
-    if metadata.get(_CHECKSUM) != checksum(text, tensors):
+        raise AbelnetError(f"format: expected {FORMAT}, got {content['format']!r}; upgrade abelnet")
+    if text is None or metadata.get(_CHECKSUM) != checksum(text, tensors):
         raise AbelnetError("checksum: expected that of configuration and tensors, got another; the file was changed")
     return content, tensors
 
@@ -159,14 +159,14 @@ def _refuse_constant(name: str) -> float:
 
 
 def _build(content: dict[str, Any], tensors: Mapping[str, Tensor], classes: Mapping[str, type[Configurable]]) -> Any:
-    """The object of a configuration, given its tensors."""
+    """Builds the object of a configuration from its tensors."""
     nodes = list(_nodes(content["model"]))
     if len(nodes) > _MOST_NODES:
         raise AbelnetError(f"configuration: expected at most {_MOST_NODES} values, got {len(nodes)}")
     modules: dict[str, nn.Module] = {}
     largest = max(_LEAST_LIMIT, sum(x.numel() for x in tensors.values()))
-    # Built without memory, so that a configuration can ask for no more than the file holds. Classes of the caller may
-    # need real tensors to be built; what they draw at random must not change what the caller draws next.
+    # Built on the meta device, so that a configuration allocates nothing beyond the tensors of the file. Classes of the
+    # caller may need real tensors; they must not change the caller's random state.
     own = any(isinstance(node, dict) and node.get("$class") in classes for node in nodes)
     with torch.random.fork_rng(devices=[]), torch.device("cpu" if own else "meta"):
         model = _decode(content["model"], "", modules, classes, largest)
@@ -179,7 +179,7 @@ def _build(content: dict[str, Any], tensors: Mapping[str, Tensor], classes: Mapp
 
 
 def _nodes(value: Any, depth: int = 0) -> Iterator[Any]:
-    """All values of a configuration."""
+    """Iterates over all values of a configuration."""
     if depth > _DEEPEST:
         raise AbelnetError(f"configuration: expected at most {_DEEPEST} levels, got more")
     yield value
@@ -188,7 +188,7 @@ def _nodes(value: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def _fill(modules: Mapping[str, nn.Module], tensors: Mapping[str, Tensor], frozen: frozenset[str]) -> None:
-    """Gives all tensors to the modules that they belong to, in their own dtype."""
+    """Loads all tensors into their modules, in their own dtype."""
     left = set(tensors)
     for prefix, module in modules.items():
         own = {name: tensors[prefix + name] for name in module.state_dict() if prefix + name in tensors}
@@ -206,20 +206,22 @@ def _fill(modules: Mapping[str, nn.Module], tensors: Mapping[str, Tensor], froze
             parameter.requires_grad_(prefix + name not in frozen)
         left -= {prefix + name for name in own}
     if left:
-        raise AbelnetError(f"tensors: expected those of the configuration, got {', '.join(sorted(left)[:3])} besides")
+        raise AbelnetError(
+            f"tensors: expected only those of the configuration, got {', '.join(sorted(left)[:3])} as well"
+        )
 
 
 def _encode(value: Any, path: str, modules: dict[str, nn.Module] | None) -> Any:
-    """JSON data for a value; modules are collected by the path at which their tensors are kept."""
+    """Returns JSON data for a value; collects modules by the path of their tensors."""
     if isinstance(value, Configurable):
         if isinstance(value, nn.Module) and modules is not None:
             modules[path] = value
-            modules = None  # parts of a module are in its own state
+            modules = None  # parts of a module are in its own state dict
         config = {key: _encode(part, f"{path}{key}.", modules) for key, part in value.config().items()}
         return {"$class": _name_of(type(value)), "config": config}
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) and not key.startswith("$") for key in value):
-            raise AbelnetError(f"config: expected text without a leading $ as keys, got {list(value)!s:.80}")
+            raise AbelnetError(f"config: expected string keys without a leading $, got {list(value)!s:.80}")
         return {key: _encode(part, f"{path}{key}.", modules) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [_encode(part, f"{path}{i}.", modules) for i, part in enumerate(value)]
@@ -259,7 +261,7 @@ def _decode(
 
 
 def _name_of(kind: type) -> str:
-    """Where a class of this package is public, such as ``abelnet.bijections.Affine``; another's name alone."""
+    """Returns the public path of a class, such as ``abelnet.bijections.Affine``; outside this package its name only."""
     module = kind.__module__.split(".")
     if module[0] != "abelnet":
         return kind.__name__
@@ -275,7 +277,7 @@ def _class_of(name: str, classes: Mapping[str, type[Configurable]]) -> type[Conf
     if home.partition(".")[0] != "abelnet" or any(
         not part.isidentifier() or part[0] == "_" for part in name.split(".")
     ):
-        raise AbelnetError(f"classes: expected the class {name} to be given, as classes={{{name!r}: …}}")
+        raise AbelnetError(f"classes: expected the class {name}, got none; pass classes={{{name!r}: …}}")
     found = getattr(importlib.import_module(home), kind)
     if not (isinstance(found, type) and issubclass(found, Configurable)):
         raise AbelnetError(f"model: expected the name of a configurable class, got {name}")

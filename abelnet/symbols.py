@@ -1,4 +1,4 @@
-"""Numbers and pieces for sympy, which is imported on first use: importing it takes longer than most calls."""
+"""Numbers and piecewise functions in sympy, which is imported on first use since importing it is slow."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sympy import Expr
 
-# A double is read as a fraction with a denominator up to this one if it is the double nearest to it.
+# A double is read as a fraction with at most this denominator if it is the double nearest to that fraction.
 _LARGEST_DENOMINATOR = 12
 
 
 def symbolic_number(value: Any) -> Expr:
-    """A number as sympy has it: whole numbers and simple fractions exactly, others with all their bits.
+    """Converts a number to sympy: integers and simple fractions exactly, others with all their bits.
 
     Example:
         >>> symbolic_number(2.0), symbolic_number(1 / 3), symbolic_number(0.1)
@@ -34,8 +34,8 @@ def symbolic_number(value: Any) -> Expr:
 
 
 def piecewise(pieces: Sequence[Expr], conditions: Sequence[Expr]) -> Expr:
-    """The first piece whose condition holds; the last one where none does."""
+    """Returns the first piece whose condition holds; the last one if none does."""
     import sympy
 
-    # Not evaluated: sympy would compare all pieces with each other.
+    # Unevaluated: sympy would compare all pieces with each other.
     return sympy.Piecewise(*zip(pieces, [*conditions, sympy.true], strict=True), evaluate=False)

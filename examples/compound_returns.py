@@ -1,6 +1,6 @@
-"""From a few accounts with their total returns, the rule that returns compound by; then any number of periods.
+"""Learns how returns compound from a few accounts with their total returns; then applies it to any number of periods.
 
-The same with the command line:
+On the command line:
 
     abelnet learn returns.csv --set account --value return --target total --out law
     abelnet apply law long.csv --set account --value return --out totals.csv
@@ -28,6 +28,6 @@ with (folder / "returns.csv").open("w", newline="") as file:
 model = learn_table(folder / "returns.csv", Columns(("return",), "account", ("total",)))
 print(model.laws_[0].summary())
 
-# Twenty years of months for one account, never seen at this length.
+# Twenty years of monthly returns for one account, far longer than in training.
 months = generator.normal(0.005, 0.03, 240)
 print(f"\n240 months: {model.predict([months]).item():.6f}, by compounding: {np.prod(1 + months) - 1:.6f}")

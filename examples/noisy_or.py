@@ -1,6 +1,6 @@
-"""From probabilities of independent causes and of their effect, the rule that joins them: x + y − xy.
+"""Learns how independent causes combine (noisy-or, x + y − xy) from probabilities of causes and of their effect.
 
-The results are counted over 2,000 trials each, so they are noisy; the law is found all the same.
+Each effect is a frequency over 2,000 trials, so the results are noisy; the law is found nevertheless.
 """
 
 import numpy as np

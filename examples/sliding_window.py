@@ -1,6 +1,6 @@
-"""A sliding window over a stream, with a learned group: each step adds one element and removes one.
+"""Sliding-window aggregation of a stream by a learned group: each step adds one element and removes one.
 
-The group is the one behind x∘y = cbrt(x³ + y³), learned from pairs and triples; the window holds a thousand.
+The group is x∘y = cbrt(x³ + y³), learned from multisets of 2 to 4 elements; the window holds a thousand.
 """
 
 from __future__ import annotations

@@ -105,26 +105,26 @@ def moved(bijection: Bijection) -> Bijection:
 @pytest.mark.parametrize(
     ("bijection", "law", "message"),
     [
-        (moved(Affine(2)), Sum(), r"another: Affine\.log_scale differs"),
-        (SinhArcsinh(2), Sum(), "another: SinhArcsinh in place of Affine"),
-        (Affine(2), Maximum(), "another: Maximum in place of Sum"),
-        (Affine(3), Sum(), "another: .*3.* in place of .*2"),
-        (Affine(2, dtype=torch.float64), Sum(), r"another: Affine\.log_scale differs"),
+        (moved(Affine(2)), Sum(), r"different one: Affine\.log_scale differs"),
+        (SinhArcsinh(2), Sum(), "different one: SinhArcsinh instead of Affine"),
+        (Affine(2), Maximum(), "different one: Maximum instead of Sum"),
+        (Affine(3), Sum(), "different one: .*3.* instead of .*2"),
+        (Affine(2, dtype=torch.float64), Sum(), r"different one: Affine\.log_scale differs"),
     ],
 )
 def test_states_of_another_operation_do_not_merge(bijection: Bijection, law: Law, message: str) -> None:
     accumulator = AbelianGroup(Affine(2)).accumulator()
-    with pytest.raises(AbelnetError, match=f"other: expected states of the same .*, got {message}"):
+    with pytest.raises(AbelnetError, match=f"other: expected the same .*, got a {message}"):
         accumulator.merge(Operation(bijection, law).accumulator())
     assert accumulator.count == 0
 
 
 def test_laws_and_settings_are_compared_too() -> None:
     one, other = (Operation(Affine(1), Polynomial(gamma)).accumulator() for gamma in (0.5, 0.6))
-    with pytest.raises(AbelnetError, match=r"of the same law, got another: Polynomial\.gamma differs"):
+    with pytest.raises(AbelnetError, match=r"the same law, got a different one: Polynomial\.gamma differs"):
         one.merge(other)
     narrow, wide = (AbelianGroup(RationalQuadraticSpline(1, bound=bound)).accumulator() for bound in (3.0, 5.0))
-    with pytest.raises(AbelnetError, match=r"of the same bijection, got another: .*5\.0.* in place of"):
+    with pytest.raises(AbelnetError, match=r"the same bijection, got a different one: .*5\.0.* instead of"):
         narrow.merge(wide)
 
 
@@ -163,7 +163,7 @@ def test_a_state_belongs_to_the_parameters_it_was_started_with() -> None:
             accumulator.value,
             accumulator.state_dict,
         ):
-            with pytest.raises(AbelnetError, match=r"expected the parameters that it was started with, got another"):
+            with pytest.raises(AbelnetError, match=r"expected the parameters it was created with, got a different"):
                 use()
         assert accumulator.count == 1
     moved(operation.bijection)

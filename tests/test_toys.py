@@ -130,5 +130,5 @@ def test_it_saves_and_loads_in_another_process(toy: Operation, tmp_path: Path) -
         [sys.executable, "-c", script, str(tmp_path)], cwd=Path(__file__).parent, capture_output=True, text=True
     )
     assert done.stdout.strip() == toy.reduce(x).item().hex(), done.stderr
-    with pytest.raises(AbelnetError, match="classes: expected the class Cubic to be given"):
+    with pytest.raises(AbelnetError, match="classes: expected the class Cubic, got none"):
         abelnet.load(tmp_path)

@@ -1,11 +1,11 @@
-"""Draws the house: the folder listing and the import graph of abelnet/, for docs/design.md.
+"""Draws the package layout: the folder listing and the import graph of abelnet/, for docs/design.md.
 
     python tools/draw_house.py
 
-The listing is each module with the first line of its docstring, put between two markers in docs/design.md. The picture,
-docs/house.svg, has a box for each room, in the layers of the import-linter contract in pyproject.toml, and an arrow
-from each room to those that it imports; arrows that follow from others are left out. tests/test_house.py checks that
-both are current.
+The listing has each module with the first line of its docstring, between two markers in docs/design.md. The picture,
+docs/house.svg, has a box for each top-level module or subpackage, in the layers of the import-linter contract in
+pyproject.toml, and an arrow to each one that it imports; arrows that follow from others are omitted.
+tests/test_house.py checks that both are up to date.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ WIDTH, ROW, BOX_HEIGHT, CHARACTER = 760, 62, 30, 8.4
 
 
 def layers() -> list[list[str]]:
-    """Rooms by layer, the highest first, as pyproject.toml has them."""
+    """Returns modules by layer, the highest first, as in pyproject.toml."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contract = settings["tool"]["importlinter"]["contracts"][0]
     return [[room.strip() for room in layer.split("|")] for layer in contract["layers"]]
 
 
 def arrows() -> set[tuple[str, str]]:
-    """Which room imports which, without arrows that follow from others."""
+    """Returns which module imports which, without arrows that follow from others."""
     graph = grimp.build_graph("abelnet", exclude_type_checking_imports=True, cache_dir=None)
     rooms = {room for layer in layers() for room in layer}
     found: dict[str, set[str]] = {room: set() for room in rooms}
@@ -56,7 +56,7 @@ def arrows() -> set[tuple[str, str]]:
 
 
 def picture() -> str:
-    """The import graph as SVG."""
+    """Returns the import graph as SVG."""
     places: dict[str, tuple[float, float, float]] = {}
     for row, layer in enumerate(layers()):
         widths = [CHARACTER * len(room) + 24 for room in layer]
@@ -70,7 +70,7 @@ def picture() -> str:
     for start, end in sorted(arrows()):
         (x0, y0, _), (x1, y1, _) = places[start], places[end]
         y0, y1 = y0 + BOX_HEIGHT / 2, y1 - BOX_HEIGHT / 2 - 5
-        # Long arrows pass beside the boxes between.
+        # Long arrows bend around the boxes in between.
         rows = round((y1 - y0) / ROW)
         side = (1 if hash_of(start, end) % 2 else -1) * (0 if rows < 1 else 70 + 30 * rows)
         lines.append(
@@ -101,17 +101,17 @@ def picture() -> str:
 
 
 def hash_of(*names: str) -> int:
-    """The same for the same names, in every process."""
+    """Returns a hash that is the same in every process."""
     return sum(ord(letter) for name in names for letter in name)
 
 
 def listing() -> str:
-    """The modules of the package with the first lines of their docstrings."""
+    """Returns the modules of the package with the first lines of their docstrings."""
     return "\n".join(["```text", "abelnet/", *lines(PACKAGE, 1), "```"])
 
 
 def lines(folder: Path, depth: int) -> list[str]:
-    """The lines of a folder, and of those in it."""
+    """Returns the lines of a folder and its subfolders."""
     found = []
     for path in entries(folder):
         name = "  " * depth + path.name + ("/" if path.is_dir() else "")
@@ -122,21 +122,21 @@ def lines(folder: Path, depth: int) -> list[str]:
 
 
 def entries(folder: Path) -> list[Path]:
-    """Modules and packages of a folder, modules first."""
+    """Returns modules and packages of a folder, modules first."""
     modules = [path for path in folder.glob("*.py") if path.name not in ("__init__.py", "__main__.py")]
     packages = [path.parent for path in folder.glob("*/__init__.py")]
     return sorted(modules) + sorted(packages)
 
 
 def summary(path: Path) -> str:
-    """The first line of the docstring of a module or package, without markup."""
+    """Returns the first line of the docstring of a module or package, without markup."""
     source = path / "__init__.py" if path.is_dir() else path if path.suffix else path.with_suffix(".py")
     docstring = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or " "
     return re.sub(r":\w+:`~?(?:[\w.]+\.)?([^`]*)`|``([^`]*)``", r"\1\2", docstring.splitlines()[0])
 
 
 def design() -> str:
-    """docs/design.md with the listing of today."""
+    """Returns docs/design.md with the current listing."""
     before, _, rest = DESIGN.read_text(encoding="utf-8").partition(BEGIN)
     return f"{before}{BEGIN}\n{listing()}\n{END}{rest.partition(END)[2]}"
 

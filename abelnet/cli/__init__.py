@@ -1,4 +1,4 @@
-"""The command line. Importing it imports neither torch nor numpy: each command imports the library when it runs."""
+"""Command-line interface. Importing it imports neither torch nor numpy: each command imports the library on use."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _options(
 
 
 def main() -> None:
-    """Runs the command line; an error of the caller is one line, not a traceback."""
+    """Runs the command line; an ``AbelnetError`` is printed in one line, without a traceback."""
     try:
         app()
     except AbelnetError as error:

@@ -1,4 +1,4 @@
-"""The commands ``abelnet analogies ...``: arguments only."""
+"""Commands ``abelnet analogies ...``: arguments only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-_Out = Annotated[Path, typer.Option(help="Folder for results and models; a stopped run resumes from there.")]
+_Out = Annotated[Path, typer.Option(help="Output folder for results and models; an interrupted run resumes from it.")]
 
 
 @app.command(
@@ -28,27 +28,27 @@ _Out = Annotated[Path, typer.Option(help="Folder for results and models; a stopp
 )
 def run(
     out: _Out = Path("analogies"),
-    vectors: Annotated[Path | None, typer.Option(help="File of word vectors; the embedded ones by default.")] = None,
-    bats: Annotated[Path | None, typer.Option(help="Folder of BATS; by default Google's pairs are split.")] = None,
+    vectors: Annotated[Path | None, typer.Option(help="Word vector file; the bundled vectors by default.")] = None,
+    bats: Annotated[Path | None, typer.Option(help="BATS folder; by default the Google pairs are split.")] = None,
     model: Annotated[
         list[str] | None,
         typer.Option(help="wv, wv_mlp, wv_agn, anchored or anchored_80; may be repeated; all by default."),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of splits, each with a training of its own.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of splits, each with its own training run.")] = 3,
     seed: Annotated[int, typer.Option(min=0, max=2**62, help="Random seed.")] = 0,
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="Epochs of each training; 100 for the paper's models by default.")
+        int | None, typer.Option(min=1, help="Number of training epochs; 100 for the paper's models by default.")
     ] = None,
     trials: Annotated[
-        int, typer.Option(min=0, help="Trials of a search of the paper's space; 0 takes what the paper chose.")
+        int, typer.Option(min=0, help="Trials of a search of the paper's space; 0 uses the paper's choice.")
     ] = 0,
-    limit: Annotated[int | None, typer.Option(min=1, help="Use the first so many words only.")] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")] = os.cpu_count() or 1,
-    quick: Annotated[bool, typer.Option("--quick", help="One seed and 5 epochs: a look in minutes.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of words, most frequent first.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of single-threaded processes.")] = os.cpu_count() or 1,
+    quick: Annotated[bool, typer.Option("--quick", help="One seed and 5 epochs; takes minutes.")] = False,
 ) -> None:
     """Train and test the analogy models.
 
-    Trains WV+MLP and WV+AGN on BATS, tests them on BATS and Google's questions, beside the paper's figures.
+    Trains WV+MLP and WV+AGN on BATS, tests them on BATS and the Google test set, and compares with the paper.
     """
     from abelnet.experiments.analogies.experiment import MODELS, AnalogyExperiment, run_analogies
 
@@ -75,7 +75,7 @@ def run(
 
 @app.command(epilog=examples("abelnet analogies table --out analogies"))
 def table(out: _Out = Path("analogies")) -> None:
-    """Show the tables of a run that has finished.
+    """Show the tables of a finished run.
 
     Also writes them as Markdown and HTML.
     """

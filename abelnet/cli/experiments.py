@@ -1,4 +1,4 @@
-"""The commands that run the paper's experiments and check its theorems: arguments only."""
+"""Commands that run the paper's experiments and check its theorems: arguments only."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None)
 
 _Seed = Annotated[int, typer.Option(min=0, max=2**62, help="Random seed.")]
-_Jobs = Annotated[int, typer.Option(min=1, help="Processes, of one thread each.")]
+_Jobs = Annotated[int, typer.Option(min=1, help="Number of single-threaded processes.")]
 _CORES = os.cpu_count() or 1
 
 
 @app.command(epilog=examples("abelnet reproduce", "abelnet reproduce --epochs 1"))
 def reproduce(
     seed: _Seed = 0,
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs of each analogy model.")] = 10,
+    epochs: Annotated[int, typer.Option(min=1, help="Number of training epochs of each analogy model.")] = 10,
 ) -> None:
     """Run both experiments of the paper in minutes.
 
-    Learns operations from multisets, and word analogies, on data that ship with the package.
+    Learns operations from multisets, and word analogies, on bundled data.
     """
     from abelnet.experiments import reproduction
     from abelnet.reporting.reproduction import reproduction_report
@@ -48,7 +48,7 @@ def reproduce(
 
 @app.command(epilog=examples("abelnet synthetic --quick", "abelnet synthetic --op cbrt --model agn --out results"))
 def synthetic(
-    out: Annotated[Path, typer.Option(help="Folder for results; a stopped run resumes from there.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="Output folder; an interrupted run resumes from it.")] = Path("results"),
     op: Annotated[
         list[str] | None,
         typer.Option(help="sum, sum_plus_one, cbrt, product or shifted_product; may be repeated; all by default."),
@@ -56,14 +56,14 @@ def synthetic(
     model: Annotated[
         list[str] | None, typer.Option(help="deepsets, agn or asn; may be repeated; all by default.")
     ] = None,
-    trials: Annotated[int, typer.Option(min=1, help="Trials of each search.")] = 50,
-    seeds: Annotated[int, typer.Option(min=1, help="Fresh seeds for the tuned models.")] = 5,
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs of each training.")] = 1000,
+    trials: Annotated[int, typer.Option(min=1, help="Number of trials per search.")] = 50,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of fresh seeds for the tuned models.")] = 5,
+    epochs: Annotated[int, typer.Option(min=1, help="Number of training epochs.")] = 1000,
     seed: _Seed = 0,
     jobs: _Jobs = _CORES,
     prune: Annotated[bool, typer.Option("--prune", help="Stop the worse half of each search early.")] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="4 trials, 2 seeds and 30 epochs: a look in a minute.")
+        bool, typer.Option("--quick", help="4 trials, 2 seeds and 30 epochs; takes about a minute.")
     ] = False,
 ) -> None:
     """Run the paper's synthetic experiment.
@@ -102,22 +102,26 @@ def synthetic(
     epilog=examples("abelnet certify cbrt --size 100", "abelnet certify law --truth sum_plus_one --low 0 --high 1")
 )
 def certify(
-    model: Annotated[str, typer.Argument(help="Folder that abelnet learn has written, or a synthetic operation.")],
-    size: Annotated[int, typer.Option(min=2, help="Largest multiset.")] = 1000,
+    model: Annotated[str, typer.Argument(help="Folder written by abelnet learn, or a synthetic operation.")],
+    size: Annotated[int, typer.Option(min=2, help="Largest multiset size.")] = 1000,
     truth: Annotated[str | None, typer.Option(help="True operation, one of the synthetic ones.")] = None,
     epsilon: Annotated[
-        float | None, typer.Option(min=0, help="Error up to size 4, where the truth is unknown.")
+        float | None, typer.Option(min=0, help="Error up to size 4, if the true operation is unknown.")
     ] = None,
     low: Annotated[float, typer.Option(help="Smallest element.")] = -5.0,
     high: Annotated[float, typer.Option(help="Largest element.")] = 5.0,
-    sets: Annotated[int, typer.Option(min=1, help="Multisets measured at each size.")] = 10_000,
+    sets: Annotated[int, typer.Option(min=1, help="Number of multisets measured at each size.")] = 10_000,
     seed: _Seed = 0,
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs, where a synthetic operation is learned first.")] = 1000,
-    out: Annotated[Path | None, typer.Option(help="Folder for table and plot; certificate-MODEL by default.")] = None,
+    epochs: Annotated[
+        int, typer.Option(min=1, help="Number of training epochs, if a synthetic operation is learned first.")
+    ] = 1000,
+    out: Annotated[
+        Path | None, typer.Option(help="Output folder for table and plot; certificate-MODEL by default.")
+    ] = None,
 ) -> None:
     """Bound the error of an operation at any size.
 
-    Shows the worst error measured, our bound, and that of the paper's Theorem 3, by multiset size.
+    Shows the largest measured error, our bound, and that of the paper's Theorem 3, by multiset size.
     """
     from abelnet.experiments.certify import certify_model
     from abelnet.reporting.certificates import certificate_report
@@ -134,16 +138,16 @@ def certify(
 
 @app.command(epilog=examples("abelnet universality --dim 2 --epochs 10 --out universality"))
 def universality(
-    out: Annotated[Path, typer.Option(help="Folder for results, table and plot.")] = Path("universality"),
+    out: Annotated[Path, typer.Option(help="Output folder for results, table and plot.")] = Path("universality"),
     dim: Annotated[
-        list[int] | None, typer.Option(min=2, help="Dimension, may be repeated; 2 and 3 by default.")
+        list[int] | None, typer.Option(min=2, help="Number of dimensions, may be repeated; 2 and 3 by default.")
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of random groups for each.")] = 1,
-    epochs: Annotated[int, typer.Option(min=1, help="Epochs of each training.")] = 60,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of random groups for each dim.")] = 1,
+    epochs: Annotated[int, typer.Option(min=1, help="Number of training epochs.")] = 60,
 ) -> None:
     """Learn groups made from random diffeomorphisms.
 
-    Trains networks of growing size, with DeepSets for comparison, on multisets of 2 to 4; tests them on up to 50.
+    Trains networks of increasing size, and DeepSets for comparison, on multisets of 2 to 4 elements; tests on up to 50.
     """
     from abelnet.experiments import universality as experiment
     from abelnet.reporting.universality import universality_report

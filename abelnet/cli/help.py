@@ -1,4 +1,4 @@
-"""What the help texts of all commands share."""
+"""Formatting shared by the help texts of all commands."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ __all__ = ["examples"]
 
 
 def examples(*lines: str) -> str:
-    r"""An epilog with command lines as they are: ``\b`` keeps the help formatter from joining and folding them."""
+    r"""Returns an epilog with command lines verbatim: ``\b`` keeps the help formatter from rewrapping them."""
     return "\n".join(["\b", "Example:" if len(lines) == 1 else "Examples:", *(f"  {line}" for line in lines)])

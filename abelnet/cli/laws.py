@@ -1,4 +1,4 @@
-"""The commands that learn laws from tables and apply them: arguments only."""
+"""Commands that learn laws from tables and apply them: arguments only."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ app = typer.Typer(rich_markup_mode=None)
 
 _Set = Annotated[
     str | None,
-    typer.Option("--set", help="Column that names the multiset of a row; without it each row is a multiset."),
+    typer.Option("--set", help="Column with the multiset of each row; if not given, each row is a multiset."),
 ]
 _Value = Annotated[
     list[str],
-    typer.Option("--value", help="Column of numbers, may be repeated: coordinates with --set, otherwise elements."),
+    typer.Option("--value", help="Column of numbers, may be repeated: coordinates with --set, elements otherwise."),
 ]
 
 
@@ -33,16 +33,16 @@ _Value = Annotated[
 def learn(
     file: Annotated[Path, typer.Argument(help="Table of examples: .csv, .tsv or .parquet.")],
     value: _Value,
-    target: Annotated[list[str], typer.Option("--target", help="Column of results, one for each coordinate.")],
-    out: Annotated[Path, typer.Option(help="Folder for the law and the report.")],
+    target: Annotated[list[str], typer.Option("--target", help="Column of results, one per coordinate.")],
+    out: Annotated[Path, typer.Option(help="Output folder for the law and the report.")],
     set_column: _Set = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**62, help="Random seed for the examples that are held out.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**62, help="Random seed for the held-out examples.")] = 0,
     skip_missing: Annotated[bool, typer.Option("--skip-missing", help="Skip multisets with missing numbers.")] = False,
 ) -> None:
     """Learn the law behind a table of examples.
 
-    The law is the commutative, associative operation that gives these results: a formula where there is one, a trained
-    curve otherwise.
+    The law is the commutative, associative operation that produces the results: a formula if there is one (symbolic
+    regression), a trained curve otherwise.
     """
     from abelnet.engines.learning import learn_table
     from abelnet.engines.tables import Columns
@@ -57,15 +57,15 @@ def learn(
 
 @app.command(epilog=examples("abelnet apply law months.csv --set account --value return --out totals.csv"))
 def apply(
-    model: Annotated[Path, typer.Argument(help="Folder that abelnet learn has written.")],
+    model: Annotated[Path, typer.Argument(help="Folder written by abelnet learn.")],
     file: Annotated[Path, typer.Argument(help="Table to apply the law to: .csv, .tsv or .parquet.")],
     value: _Value,
-    out: Annotated[Path, typer.Option(help="CSV file to write: one row for each multiset.")],
+    out: Annotated[Path, typer.Option(help="CSV file to write, one row per multiset.")],
     set_column: _Set = None,
 ) -> None:
     """Aggregate the multisets of a table by a learned law.
 
-    Multisets may be of any size, and their rows in any order.
+    Multisets may have any size, and their rows any order.
     """
     from abelnet.discovery.estimator import LawRegressor
     from abelnet.engines.tables import Columns, apply_law
@@ -76,7 +76,7 @@ def apply(
         def on_rows(more: int) -> None:
             nonlocal rows
             rows += more
-            update(f"combining: {rows:,} rows")
+            update(f"aggregating: {rows:,} rows")
 
         law = LawRegressor.load(model)
         count = apply_law(law, file, Columns(tuple(value), set_column), out, on_rows=on_rows)

@@ -1,4 +1,4 @@
-"""What commands show while they run and when they are done. rich is imported on use."""
+"""Terminal output of commands: status, progress and results. rich is imported on use."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def _console() -> Console:
 
 
 def say(text: str) -> None:
-    """Prints text as it is: brackets are no markup, and lines are not folded."""
+    """Prints text verbatim: brackets are not markup, and lines are not wrapped."""
     _console().print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 def say_written(paths: Iterable[Path]) -> None:
-    """Prints which files were written."""
+    """Prints the paths of written files."""
     for path in paths:
         say(f"written: {path}")
 
@@ -51,7 +51,7 @@ def show_table(table: Table) -> None:
 
 @contextmanager
 def status(text: str) -> Iterator[Callable[[str], None]]:
-    """Shows what is going on, on a terminal; gives a function that changes the text."""
+    """Shows a status on a terminal; yields a function that updates its text."""
     from rich.text import Text
 
     with _console().status(Text(text), spinner="line") as shown:
@@ -60,7 +60,7 @@ def status(text: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def progress(text: str) -> Iterator[Callable[[float], None]]:
-    """Shows a progress bar, on a terminal; gives a function to call with the fraction done, from 0 to 1."""
+    """Shows a progress bar on a terminal; yields a function to call with the completed fraction, from 0 to 1."""
     from rich.progress import Progress
 
     console = _console()

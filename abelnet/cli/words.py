@@ -1,4 +1,4 @@
-"""The commands ``abelnet words ...``: arguments only."""
+"""Commands ``abelnet words ...``: arguments only."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ app = typer.Typer(
 
 _Vectors = Annotated[
     Path | None,
-    typer.Option("--vectors", help="word2vec .bin or .txt, GloVe .txt, .gz of these, .safetensors; else embedded."),
+    typer.Option("--vectors", help="word2vec .bin or .txt, GloVe .txt, .gz of these, .safetensors; else bundled."),
 ]
-_Limit = Annotated[int | None, typer.Option(min=1, help="Read the first so many words only.")]
-_Lower = Annotated[bool, typer.Option("--lower", help="Convert the vocabulary to lower case.")]
-_Cache = Annotated[bool, typer.Option("--cache/--no-cache", help="Keep a copy that loads at once the next time.")]
+_Limit = Annotated[int | None, typer.Option(min=1, help="Maximum number of words, most frequent first.")]
+_Lower = Annotated[bool, typer.Option("--lower", help="Lowercase the vocabulary.")]
+_Cache = Annotated[bool, typer.Option("--cache/--no-cache", help="Cache a copy that loads instantly the next time.")]
 
 
 def _load(path: Path | None, limit: int | None, lower: bool, cache: bool) -> WordVectors:
@@ -48,13 +48,13 @@ def _load(path: Path | None, limit: int | None, lower: bool, cache: bool) -> Wor
 )
 def evaluate(
     vectors: _Vectors = None,
-    questions: Annotated[str, typer.Option(help="google, a file in its layout, or the folder of BATS.")] = "google",
+    questions: Annotated[str, typer.Option(help="google, a file in its format, or the BATS folder.")] = "google",
     json: Annotated[Path | None, typer.Option(help="JSON file to write.")] = None,
     csv: Annotated[Path | None, typer.Option(help="CSV file to write.")] = None,
     case: Annotated[str, typer.Option(help="How to look up words: auto, keep, lower or fold.")] = "auto",
-    seed: Annotated[int, typer.Option(min=0, help="Random seed for the split of BATS, whose test part is asked.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the BATS split, whose test part is used.")] = 0,
     model: Annotated[
-        list[str] | None, typer.Option(help="wv (b - a + c), agn (the trained one), or a file; may be repeated.")
+        list[str] | None, typer.Option(help="wv (b - a + c), agn (bundled, trained), or a model file; may be repeated.")
     ] = None,
     limit: _Limit = None,
     lower: _Lower = False,
@@ -62,7 +62,7 @@ def evaluate(
 ) -> None:
     """Measure accuracy on analogy questions.
 
-    Questions a : b = c : ? are answered over the whole vocabulary, by b - a + c or trained models.
+    Answers questions a : b = c : ? over the whole vocabulary, by b - a + c or by trained models.
     """
     from abelnet.reporting.words import evaluation_table
     from abelnet.words import evaluation
@@ -86,8 +86,8 @@ def evaluate(
 def ask(
     words: Annotated[list[str], typer.Argument(help="b a c, for a : b = c : ?; or one word, for its neighbors.")],
     vectors: _Vectors = None,
-    model: Annotated[str, typer.Option(help="wv (b - a + c), agn (the trained one), or a file of a model.")] = "wv",
-    topn: Annotated[int, typer.Option(min=1, help="How many words to show.")] = 10,
+    model: Annotated[str, typer.Option(help="wv (b - a + c), agn (bundled, trained), or a model file.")] = "wv",
+    topn: Annotated[int, typer.Option(min=1, help="Number of words to show.")] = 10,
     limit: _Limit = None,
     lower: _Lower = False,
     cache: _Cache = True,
@@ -109,11 +109,11 @@ def convert(
     target: Annotated[Path, typer.Argument(help="File to write: .bin, .txt, .vec, .gz of these, or .safetensors.")],
     limit: _Limit = None,
     lower: _Lower = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at repeated and undecodable words.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail on repeated and undecodable words.")] = False,
     quantise: Annotated[bool, typer.Option("--quantise", help="int8 safetensors, a quarter of the size.")] = False,
-    normalise: Annotated[bool, typer.Option("--normalise", help="Scale every vector to norm 1.")] = False,
+    normalise: Annotated[bool, typer.Option("--normalise", help="Normalize every vector to norm 1.")] = False,
 ) -> None:
-    """Write vectors in another format."""
+    """Convert vectors to another format."""
     from abelnet.words.vectors import WordVectors
 
     with terminal.status(f"reading {source}") as update:

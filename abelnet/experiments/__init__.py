@@ -1,1 +1,1 @@
-"""The experiments of the paper."""
+"""Experiments of the paper, certificates and universality."""

@@ -1,14 +1,14 @@
-r"""How far a learned operation may be wrong at any size: measured, by our bound, and by the paper's.
+r"""Error of a learned operation by multiset size: measured, certified by our bound, and by the paper's.
 
 For groups, at each size :math:`b`:
 
-- *measured*: the worst error over random multisets, a lower bound of the worst error there is;
+- *measured*: the largest error over random multisets, a lower bound of the worst case;
 - *ours*: the smaller of :func:`~abelnet.generator_bound` and :func:`~abelnet.merge_bound`;
 - *Theorem 3*: with exact Lipschitz constants on the range that is reached, and with the error up to size 4 on all
-  intermediate results that its proof meets, which is itself certified by a generator bound.
+  intermediate results of its proof, which is itself certified by a generator bound.
 
-For semigroups, which the paper has no bound for, *ours* is the generator bound in log space, for elements that keep off
-the absorbing one and results within the stated range; multisets beyond are not measured.
+For semigroups, for which the paper has no bound, *ours* is the generator bound in log space, for elements bounded away
+from the absorbing one and results within the stated range; multisets outside it are not measured.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _CHUNK = 1 << 19
 
 @dataclass(frozen=True)
 class CertificateRow:
-    """One size: worst error measured, our bound and Theorem 3's; None where there is none."""
+    """One size: largest measured error, our bound and that of Theorem 3; None if there is none."""
 
     size: int
     measured: float | None
@@ -67,7 +67,7 @@ class CertificateRow:
 
 @dataclass(frozen=True)
 class Certificate:
-    """Rows by size, with what is proved and what is sampled."""
+    """Rows by size, with notes on what is proved and what is sampled."""
 
     title: str
     rows: list[CertificateRow]
@@ -87,11 +87,11 @@ def train_synthetic(
 
     Arguments:
         name: The operation, a key of :data:`~abelnet.experiments.synthetic.data.OPERATIONS`.
-        seed: Fixes data and start.
+        seed: Random seed of data and initialization.
         groups: Number of groups of lines.
         units: Number of lines in each group.
-        epochs: Number of epochs.
-        on_epoch: Called after each.
+        epochs: Number of training epochs.
+        on_epoch: Called after each epoch.
     """
     data = make_dataset(name, seed, dtype=torch.float32)
     kind = MODELS["agn" if OPERATIONS[name].is_group else "asn"]
@@ -122,18 +122,18 @@ def certify(
     title: str = "Certificate",
     on_size: Callable[[int], None] | None = None,
 ) -> Certificate:
-    """Measures and bounds the error of an operation of one dimension, by size.
+    """Measures and bounds the error of a one-dimensional operation by multiset size.
 
     Arguments:
         operation: The learned operation.
-        truth: The true one. Without it nothing can be measured, and the bounds rest on ``epsilon``; groups only.
-        size: The largest size.
+        truth: The true operation. If None, nothing is measured and the bounds depend on ``epsilon``; groups only.
+        size: Largest size.
         elements: Range of the elements.
-        epsilon: Error up to size 4; not used where the truth is given.
-        sets: Number of multisets that are measured at each size.
-        seed: Fixes them.
-        title: What the table is called.
-        on_size: Called with each size that is done.
+        epsilon: Error up to size 4; not used if the truth is given.
+        sets: Number of multisets measured at each size.
+        seed: Random seed of the multisets.
+        title: Title of the table.
+        on_size: Called with each completed size.
 
     Example:
         >>> table = certify(TRUTHS["cbrt"], TRUTHS["cbrt"], size=4, sets=100)
@@ -148,9 +148,9 @@ def certify(
             raise AbelnetError("epsilon: expected the error up to size 4, or the true operation, got neither")
         rows = [_assumed_row(operation, epsilon, n, elements) for n in sizes]
         notes = [
-            f"proved if the error up to size {_CHECKED} is at most {epsilon:.3g}, which is taken as given, and if all "
+            f"proved if the error up to size {_CHECKED} is at most {epsilon:.3g}, which is assumed, and if all "
             "results stay in the range that the learned operation reaches",
-            "measured: nothing, since the true operation is not known",
+            "measured: nothing, since the true operation is unknown",
         ]
         return Certificate(title, rows, notes)
     kind = _Groups if operation.is_group else _Semigroups
@@ -174,21 +174,21 @@ def certify_model(
     seed: int = 0,
     epochs: int = 1000,
 ) -> list[Certificate]:
-    """Certifies a law that was learned from a table, or an operation of the synthetic experiment that is learned first.
+    """Certifies a law learned from a table, or an operation of the synthetic experiment, which is learned first.
 
     Arguments:
-        model: A folder that ``abelnet learn`` wrote, or a key of :data:`TRUTHS`.
-        truth: The true operation, a key of :data:`TRUTHS`; that of a synthetic model is known. Where it is not, the
-            bounds rest on ``epsilon``, or else on the error on held-out examples that the folder tells.
-        size: The largest size.
+        model: Folder written by ``abelnet learn``, or a key of :data:`TRUTHS`.
+        truth: The true operation, a key of :data:`TRUTHS`; known for a synthetic model. If unknown, the bounds
+            depend on ``epsilon``, or else on the held-out error stored in the folder.
+        size: Largest size.
         epsilon: Error up to size 4.
         elements: Range of the elements.
-        sets: Number of multisets that are measured at each size.
-        seed: Fixes data, training and multisets.
-        epochs: Epochs of training.
+        sets: Number of multisets measured at each size.
+        seed: Random seed of data, training and multisets.
+        epochs: Number of training epochs.
 
     Returns:
-        One certificate for each dimension.
+        One certificate per dimension.
     """
     known = str(model) in TRUTHS and not Path(model).exists()
     name = str(model) if known and truth is None else truth
@@ -206,7 +206,7 @@ def certify_model(
         assumed = law.rmse if epsilon is None else epsilon
         certificate = certify(law.operation, true, epsilon=assumed, title=law.formula, **options)
         if true is None and epsilon is None:
-            certificate.notes.append("ε is the root mean square error on held-out examples, an estimate, no worst case")
+            certificate.notes.append("ε is the RMSE on held-out examples, an estimate, not a worst case")
         certificates.append(certificate)
     return certificates
 
@@ -223,7 +223,7 @@ class _Groups:
         low, high = self.elements
         return [
             f"elements in [{low:g}, {high:g}]",
-            f"measured: the worst of {self.sets:,} random multisets; a sample, so the true worst may be larger",
+            f"measured: the worst of {self.sets:,} random multisets; a sample, so the true worst case may be larger",
             "ours: proved from the two generators, in exact arithmetic; nothing is sampled",
             f"Theorem 3: proved, with ε up to size {_CHECKED} on all intermediate results (certified by our bound) and "
             "Lipschitz constants on the range that is reached (exact for a single curve)",
@@ -260,12 +260,12 @@ class _Semigroups:
         self.generator = torch.Generator().manual_seed(seed)
         self.curve = Curve.of(truth)
         if self.curve.form != "product":
-            raise AbelnetError("truth: expected a semigroup, as the operation is")
+            raise AbelnetError(f"truth: expected a semigroup like the operation, got {truth.law.name}")
         latent = self.curve.forward(torch.tensor(elements, dtype=torch.float64))
         most = float(latent.abs().max())
         if most <= 1:
             raise AbelnetError(f"elements: expected some with |ψ| above 1, got at most {most:g}")
-        # What training multisets reach; and elements as far below the identity as others are above it.
+        # The range of training multisets; and elements as far below the identity as others are above it.
         self.least, self.largest = 1 / most, most**_CHECKED
         self.sides = [max(float((sign * latent).max()), 0.0) for sign in (-1.0, 1.0)]
 
@@ -275,8 +275,8 @@ class _Semigroups:
         return [
             f"range: elements in [{low:g}, {high:g}] with |ψ| ≥ {self.least:.3g}, true results with |ψ| ≤ "
             f"{self.largest:.4g}, which is as far as multisets of {_CHECKED} reach",
-            f"measured: the worst of {self.sets:,} random multisets in that range; a sample, so the true worst may be "
-            "larger",
+            f"measured: the worst of {self.sets:,} random multisets in that range; a sample, so the true worst case "
+            "may be larger",
             "ours: proved from the two generators in log space, in exact arithmetic; nothing is sampled",
             "Theorem 3: none for semigroups",
         ]
@@ -288,7 +288,7 @@ class _Semigroups:
         )
 
     def _drawer(self, size: int) -> Callable[[int], Tensor]:
-        """Draws elements whose log-magnitudes are even around 0, and keeps the multisets whose result is in range."""
+        """Draws elements with log-magnitudes uniform around 0, and keeps multisets whose result is in range."""
         below, above = (
             torch.tensor(min(abs(math.log(max(side, self.least))), -math.log(self.least)), dtype=torch.float64)
             for side in self.sides
@@ -323,7 +323,7 @@ def _worst(operation: Operation, truth: Operation, draw: Callable[[int], Tensor]
 
 def _assumed_row(operation: Operation, epsilon: float, size: int, elements: tuple[float, float]) -> CertificateRow:
     if not operation.is_group:
-        raise AbelnetError("truth: expected the true operation, without which there is no bound for a semigroup")
+        raise AbelnetError("truth: expected the true operation, got None; there is no bound for a semigroup without it")
     low, high = reach(operation, size, elements)
     bounds = [bound(operation, epsilon, _CHECKED, size, (low, high)).value for bound in (merge_bound, size_bound)]
     return CertificateRow(size, None, *bounds)

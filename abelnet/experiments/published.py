@@ -1,4 +1,4 @@
-"""The figures that the paper reports, to stand beside ours."""
+"""Results published in the paper, for comparison."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def published() -> dict[str, Any]:
-    """All figures of the paper: ``"synthetic_rmse"`` by operation and model, and ``"analogies"`` by question set.
+    """Returns the paper's results: ``"synthetic_rmse"`` by operation and model, and ``"analogies"`` by question set.
 
     Example:
         >>> published()["synthetic_rmse"]["sum"]["agn"]["large"]
@@ -22,7 +22,7 @@ def published() -> dict[str, Any]:
 
 
 def best_published(operation: str) -> dict[str, float]:
-    """The smallest errors of the paper on an operation, whichever model had them.
+    """Returns the smallest errors of the paper on an operation, over all models.
 
     Arguments:
         operation: A key of :data:`~abelnet.experiments.synthetic.data.OPERATIONS`.

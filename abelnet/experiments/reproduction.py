@@ -1,4 +1,4 @@
-"""Both experiments of the paper in minutes, on the data that ship with the package."""
+"""Both experiments of the paper in minutes, on bundled data."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _MODELS = ("wv", "wv_mlp", "wv_agn", "anchored")
 
 @dataclass(frozen=True)
 class Reproduction:
-    """The outcome of both experiments.
+    """Results of both experiments.
 
     Attributes:
         seed: Random seed.
-        epochs: Epochs of each analogy model.
-        learned: What was learned from multisets, by key of :data:`~abelnet.experiments.synthetic.data.OPERATIONS`.
+        epochs: Number of training epochs of each analogy model.
+        learned: Laws learned from multisets, by key of :data:`~abelnet.experiments.synthetic.data.OPERATIONS`.
         analogies: Results of :func:`~abelnet.experiments.analogies.experiment.run_analogies`.
     """
 
@@ -44,10 +44,10 @@ def reproduce(
 
     Arguments:
         seed: Random seed.
-        epochs: Epochs of each analogy model.
-        jobs: Number of processes for the analogy models, of one thread each.
-        on_unit: Called with a description of each unit of work that has finished.
-        on_progress: Called with the fraction of the work that is done, from 0 to 1, of each experiment in turn.
+        epochs: Number of training epochs of each analogy model.
+        jobs: Number of single-threaded processes for the analogy models.
+        on_unit: Called with a description of each completed unit.
+        on_progress: Called with the completed fraction of each experiment in turn, from 0 to 1.
     """
     say = on_unit or (lambda _: None)
     show = on_progress or (lambda _: None)

@@ -1,4 +1,4 @@
-"""Runs experiments: units of work in parallel processes of one thread each, and a folder for their results."""
+"""Experiment runner: units of work in parallel single-threaded processes, and a folder for their results."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from abelnet.files import read_json, write_json
 
 Unit = tuple[Any, ...]
 Tell = Callable[[float], None]
-"""What a unit calls with the part of its work, from 0 to 1, that it has done since it last did so."""
+"""Called by a unit with the fraction of its work, from 0 to 1, completed since the last call."""
 
 
 def derived_seed(seed: int, purpose: str, number: int = 0) -> int:
-    """A random seed for one purpose of an experiment, independent of those for any other purpose or number.
+    """Returns a random seed for one purpose of an experiment, independent of other purposes and numbers.
 
     Example:
         >>> derived_seed(0, "data") == derived_seed(0, "data"), derived_seed(0, "data") == derived_seed(0, "model")
@@ -38,18 +38,20 @@ def derived_seed(seed: int, purpose: str, number: int = 0) -> int:
 
 
 def claim_folder(folder: Path, settings: dict[str, Any]) -> None:
-    """Checks that a folder is empty or keeps an experiment of the same settings."""
+    """Checks that a folder is empty or holds an experiment with the same settings."""
     path = folder / "experiment.json"
     if path.exists() and (found := read_json(path)) != json.loads(json.dumps(settings)):
-        raise AbelnetError(f"folder: expected {folder} to be empty or of the same settings, got {json.dumps(found)}")
+        raise AbelnetError(
+            f"folder: expected {folder} to be empty or have the same settings, got {json.dumps(found)}; use another"
+        )
     write_json(path, settings)
 
 
 def write_results(folder: Path, settings: dict[str, Any], parts: Sequence[Path], seconds: float) -> dict[str, Any]:
-    """Joins the parts that units have written into ``results.json``, with settings, versions and times.
+    """Merges the parts written by units into ``results.json``, with settings, versions and times.
 
     Returns:
-        The content of the file.
+        The contents of the file.
     """
     rows = [read_json(part) for part in parts]
     results = {
@@ -71,15 +73,15 @@ def run_units(
     on_unit: Callable[[Unit], None] | None = None,
     on_progress: Callable[[float], None] | None = None,
 ) -> None:
-    """Calls a function for each unit.
+    """Calls a function for each unit, in parallel processes.
 
     Arguments:
-        function: Called with a unit and a function to tell its progress by; it is sent to other processes, as the units
-            are, so it has to be defined at the top of a module, or a ``functools.partial`` of such a one.
-        units: The units, all different, in the order in which they are begun.
-        jobs: Number of processes.
-        on_unit: Called with each unit that is done.
-        on_progress: Called now and then with the part of the work that is done, from 0 to 1.
+        function: Called with a unit and a function that reports progress. Like the units, it is sent to other
+            processes, so it must be defined at module level, or be a ``functools.partial`` of such a function.
+        units: Distinct units, in the order in which they start.
+        jobs: Number of single-threaded worker processes.
+        on_unit: Called with each completed unit.
+        on_progress: Called periodically with the completed fraction, from 0 to 1.
     """
     # Spawned, not forked: a fork of a process that has used threads may hang.
     context = multiprocessing.get_context("spawn")
@@ -111,14 +113,14 @@ _news: Any = None
 
 
 def _start_worker(news: Any) -> None:
-    """Keeps the queue to the parent, and ends the worker when the parent is gone, however it went."""
+    """Stores the queue to the parent, and ends the worker when the parent ends, for any reason."""
     global _news
     _news = news
     parent = multiprocessing.parent_process()
     assert parent is not None
 
     def watch() -> None:
-        parent.join()  # unlike the parent's id, this tells its end on every system
+        parent.join()  # unlike the parent's process id, this detects its end on every system
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

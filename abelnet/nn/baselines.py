@@ -1,4 +1,4 @@
-r"""The paper's rivals: multilayer perceptrons, and DeepSets made of two of them."""
+r"""Baselines of the paper: multilayer perceptrons, and DeepSets built from two of them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from abelnet.errors import AbelnetError
 
 
 class MLP(nn.Module):
-    r"""A multilayer perceptron with ReLU between its layers.
+    r"""Multilayer perceptron with ReLU activations.
 
     .. math:: f(x) = W_L \operatorname{relu}(\dots \operatorname{relu}(W_1 x + b_1) \dots) + b_L
 
     Arguments:
-        widths: Width of the input, of each hidden layer, and of the output.
-        seed: Fixes the start; otherwise torch's own random state does.
+        widths: Widths of the input, the hidden layers and the output.
+        seed: Random seed; torch's global generator is used if not given.
 
     Example:
         >>> MLP([2, 8, 3], seed=0)(torch.randn(5, 2)).shape
@@ -47,7 +47,7 @@ class MLP(nn.Module):
         self.reset_parameters(seed)
 
     def reset_parameters(self, seed: int | None = None) -> None:
-        """Start with the weights of ``nn.Linear``."""
+        """Initializes parameters like ``nn.Linear``."""
         generator = None if seed is None else torch.Generator(self.biases[0].device).manual_seed(seed)
         for weight, bias in zip(self.weights, self.biases, strict=True):
             bound = 1 / math.sqrt(weight.shape[-1])
@@ -70,7 +70,7 @@ class MLP(nn.Module):
 
 
 class DeepSets(nn.Module):
-    r"""A permutation invariant function of a multiset, the baseline of the paper.
+    r"""Permutation-invariant function of a multiset by sum pooling, the baseline of the paper.
 
     .. math:: f(\{x_1, \dots, x_n\}) = \rho\Big(\sum_i \varphi(x_i)\Big)
 
@@ -78,11 +78,11 @@ class DeepSets(nn.Module):
         Zaheer et al., Deep sets, NeurIPS 2017.
 
     Arguments:
-        dim: Number of dimensions :math:`d` of an element and of the result.
+        dim: Number of dimensions :math:`d` of elements and results.
         layers: Number of linear layers of :math:`\varphi` and of :math:`\rho`.
-        middle: Width of the sum.
+        middle: Width of the pooled sum.
         hidden: Width of the hidden layers.
-        seed: Fixes the start; otherwise torch's own random state does.
+        seed: Random seed; torch's global generator is used if not given.
 
     Example:
         >>> DeepSets(1, layers=3, middle=8, hidden=16, seed=0)(torch.randn(5, 4, 1)).shape

@@ -1,7 +1,6 @@
-r"""DeepSets models side by side as one module.
+r"""Stack of DeepSets models, trained as one module.
 
-Models of different widths share a stack by padding that is exact: padded parts start at zero, get no gradient, and so
-stay zero.
+Models of different widths share a stack by exact padding: padded entries start at zero, get no gradient, and stay zero.
 """
 
 from __future__ import annotations
@@ -22,14 +21,13 @@ from abelnet.training.stacks import ModelStack
 
 
 class DeepSetsStack(ModelStack[DeepSets]):
-    """DeepSets side by side, from the deepest to the shallowest.
+    """Stack of DeepSets models, sorted from deepest to shallowest.
 
-    Narrower networks are padded with zeros, which a ReLU keeps silent. Shallower ones leave out hidden layers: since
-    models stand in the order of their depth, those that have a layer are the first ones, and each layer is computed for
-    these alone.
+    Narrower networks are padded with zeros, which ReLU preserves. Shallower ones skip hidden layers: since models are
+    sorted by depth, those that have a layer come first, and each layer is computed for these only.
 
     Arguments:
-        models: Models on single numbers, of two layers or more, the deeper ones first.
+        models: Models on single numbers with two or more layers, the deeper ones first.
 
     Example:
         >>> models = [DeepSets(1, 4, middle=4, hidden=8, seed=0), DeepSets(1, 2, middle=6, hidden=5, seed=1)]
@@ -43,7 +41,7 @@ class DeepSetsStack(ModelStack[DeepSets]):
         super().__init__()
         depths = [len(model.inner.weights) for model in models]
         if depths != sorted(depths, reverse=True) or depths[-1] < 2:
-            raise AbelnetError(f"models: expected the deeper ones first, and two layers or more, got depths {depths}")
+            raise AbelnetError(f"models: expected the deeper ones first, with two or more layers, got depths {depths}")
         if {model.inner.widths[0] for model in models} != {1}:
             widths = sorted({model.inner.widths[0] for model in models})
             raise AbelnetError(f"models: expected models on single numbers, got dimensions {widths}")
@@ -69,7 +67,7 @@ class DeepSetsStack(ModelStack[DeepSets]):
 
 
 class _MLPStack(nn.Module):
-    """Networks side by side on columns: :math:`(M, d, N)` to :math:`(M, d', N)`, or to sums over sets of columns."""
+    """Stack of networks on columns: :math:`(M, d, N)` to :math:`(M, d', N)`, or to sums over sets of columns."""
 
     def __init__(self, networks: Sequence[MLP]) -> None:
         super().__init__()
@@ -88,7 +86,7 @@ class _MLPStack(nn.Module):
                 target[tuple(slice(n) for n in source.shape)] = source
 
     def forward(self, x: Tensor, there: Tensor | None = None) -> Tensor:
-        """Maps columns :math:`(M, d, N)`; with a mask :math:`(M, n, B)`, :math:`N = nB`, sums the results of sets."""
+        """Maps columns :math:`(M, d, N)`; with a mask :math:`(M, n, B)`, :math:`N = nB`, sums results per set."""
         parameters = (*self.weights, *self.biases)
         result: Tensor = _Layers.apply(x, there, *parameters)  # type: ignore[no-untyped-call]
         return result
@@ -98,7 +96,7 @@ class _MLPStack(nn.Module):
             target.copy_(source[tuple(slice(n) for n in target.shape)])
 
     def _pairs(self, networks: Sequence[MLP]) -> Iterator[tuple[Tensor, Tensor]]:
-        """Each parameter of each network beside its place here; the last layer of all is the last here."""
+        """Yields each parameter of each network with its place here; last layers share the last place."""
         for i, network in enumerate(networks):
             places = [*range(len(network.weights) - 1), len(self.weights) - 1]
             for place, weight, bias in zip(places, network.weights, network.biases, strict=True):
@@ -107,9 +105,9 @@ class _MLPStack(nn.Module):
 
 
 class _Layers(torch.autograd.Function):
-    """The layers of many networks as one node: with small models most time goes into nodes, not into arithmetic.
+    """Layers of many networks as one autograd node: with small models most time is overhead per node.
 
-    The last layer is affine, so where results are summed it is applied to the sums of its inputs, which are fewer.
+    The last layer is affine, so if results are summed it is applied to the sums of its inputs, which are fewer.
     """
 
     @staticmethod
@@ -120,7 +118,7 @@ class _Layers(torch.autograd.Function):
         columns = x.shape[-1] if there is None else there.shape[-1]
         last = x.new_empty(len(x), weights[-1].shape[-1], columns)
         for i in range(depth - 1):
-            # An outer product is no work for a matrix product.
+            # An outer product needs no matrix product.
             product = torch.addcmul if weights[i].shape[-1] == 1 else torch.baddbmm
             inputs.append(product(biases[i], weights[i], _first(inputs[-1], len(weights[i]))).relu_())
             done = _done_after(weights, i)
@@ -170,10 +168,10 @@ def _first(x: Tensor, count: int) -> Tensor:
 
 
 def _done_after(weights: Sequence[Tensor], layer: int) -> slice:
-    """The models whose last hidden layer this is: those that the next hidden layer is too short for."""
+    """Returns the models whose last hidden layer this is: those that the next hidden layer does not cover."""
     return slice(len(weights[layer + 1]) if layer + 2 < len(weights) else 0, len(weights[layer]))
 
 
 def _through_relu(gradient: Tensor, output: Tensor, result: Tensor) -> None:
-    """The gradient where the output is above 0; where a mask has made it 0, there is none either."""
+    """Writes the gradient where the output is above 0, and 0 elsewhere, also where a mask has zeroed the output."""
     torch.ops.aten.threshold_backward.grad_input(gradient.expand_as(output), output, 0, grad_input=result)

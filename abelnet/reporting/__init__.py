@@ -1,1 +1,1 @@
-"""Results as people read them: one table type, and its renderers for the terminal, Markdown and HTML."""
+"""Reports: one table type, with renderers for the terminal, Markdown and HTML."""

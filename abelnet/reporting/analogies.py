@@ -1,4 +1,4 @@
-"""The analogy experiment in the layout of the paper, beside its figures."""
+"""Report of the analogy experiment in the layout of the paper, with the published results."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ _SETTINGS = {"all_candidates": "all words are candidates", "excluding_abc": "all
 
 
 def analogy_report(results: dict[str, Any]) -> Report:
-    """All tables of a run.
+    """Returns a report with all tables of a run.
 
     Arguments:
-        results: What :func:`~abelnet.experiments.analogies.experiment.run_analogies` returns.
+        results: Return value of :func:`~abelnet.experiments.analogies.experiment.run_analogies`.
     """
     experiment = results["experiment"]
-    trained_on = "BATS" if experiment["bats"] else "the pairs of Google's questions"
+    trained_on = "BATS" if experiment["bats"] else "the Google pairs"
     note = (
-        f"Accuracy (%), mean (smallest – largest) of {experiment['seeds']} seeds, each a split of {trained_on} and a "
-        f"training of its own; vectors: {experiment['vectors'] or 'embedded'}. The paper's figures are from other "
-        f"vectors: {published()['analogies']['vectors']}. The best of each row is bold, among ours and among the "
-        f"paper's. {results['seconds_in_units']:.0f} s of one core in all."
+        f"Accuracy (%), mean (min – max) over {experiment['seeds']} seeds, each a split of {trained_on} with its own "
+        f"training run; vectors: {experiment['vectors'] or 'bundled'}. The paper's results use other vectors: "
+        f"{published()['analogies']['vectors']}. The best result of each row is bold, separately for ours and the "
+        f"paper's. Total: {results['seconds_in_units']:.0f} s on one core."
     )
     return Report("Word analogies", [Section(tables=analogy_tables(results))], [note])
 
 
 def analogy_tables(results: dict[str, Any]) -> list[Table]:
-    """All tables: for each set of questions and each setting, overall and by category, then by section.
+    """Returns all tables: for each question set and setting, overall and by category, then by section.
 
-    Ours is the accuracy in percent, mean (smallest – largest) over the seeds; the paper's is from other vectors.
-    The winner of each row is marked, among ours and among the paper's.
+    Ours is the accuracy (%), mean (min – max) over seeds; the paper's is from other vectors. The winner of each row is
+    marked, separately for ours and the paper's.
 
     Arguments:
-        results: What :func:`~abelnet.experiments.analogies.experiment.run_analogies` returns.
+        results: Return value of :func:`~abelnet.experiments.analogies.experiment.run_analogies`.
     """
     by_title: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for row in results["rows"]:
@@ -79,7 +79,7 @@ def _row(
         spread = f" ({min(values):.1f} – {max(values):.1f})" if len(values) > 1 else ""
         cells.append(Cell(f"{mean(values):.1f}{spread}", mean(values) == best > 0))
     if theirs:
-        # The paper names subcategories of BATS by their codes.
+        # The paper identifies subcategories of BATS by their codes.
         row = theirs[name if name in theirs else name.partition(" ")[0]]
         known = [row[model] for model in by_model if model in row]
         cells += [Cell(f"{_accuracy(correct, row['questions']):.1f}", correct == max(known) > 0) for correct in known]

@@ -1,4 +1,4 @@
-"""Measured and certified errors by multiset size."""
+"""Report of measured and certified errors by multiset size."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _STYLES = ("k.", "C0-", "C3--")  # of the curves: all but the first column
 
 
 def certificate_report(certificates: Sequence[Certificate]) -> Report:
-    """The tables of all certificates, and one figure with a panel for each."""
+    """Returns a report with a table for each certificate, and one figure with a panel for each."""
     panels = [Panel(certificate.title, partial(_draw_errors, certificate)) for certificate in certificates]
     tables = [certificate_table(certificate) for certificate in certificates]
     return Report("Certified errors", [Section(tables=tables, figures=draw({"certificate": panels}))])
 
 
 def certificate_table(certificate: Certificate) -> Table:
-    """One row per size: the worst error measured, our bound, and that of the paper.
+    """Returns a table with one row per size: the largest measured error, our bound, and the paper's.
 
     Example:
         >>> from abelnet.experiments.certify import CertificateRow

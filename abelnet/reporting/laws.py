@@ -1,4 +1,4 @@
-"""What was learned from a table: the law of each dimension, the evidence, and where it errs."""
+"""Report of laws learned from a table: the law of each dimension, the evidence, and its errors."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _CURVE_POINTS = 201
 
 
 def law_overview(model: LawRegressor, columns: Columns) -> Report:
-    """The laws with the closest rivals of each and its error by size: what fits on a screen.
+    """Returns a report that fits on a screen: each law with its closest competitors and its error by size.
 
     Arguments:
-        model: The laws, fitted.
-        columns: The columns that the laws were learned from.
+        model: Fitted estimator.
+        columns: Columns that the laws were learned from.
 
     Example:
         >>> pairs = [[a, b] for a in range(5) for b in range(5)]
@@ -52,11 +52,11 @@ def law_overview(model: LawRegressor, columns: Columns) -> Report:
 
 
 def law_report(model: LawRegressor, columns: Columns) -> Report:
-    """The laws with all evidence: rivals, distances, errors by size, the curve φ, and the examples that fit worst.
+    """Returns a report with all evidence: candidates, distances, errors by size, the curve φ and the worst fits.
 
     Arguments:
-        model: The laws, fitted.
-        columns: The columns that the laws were learned from.
+        model: Fitted estimator.
+        columns: Columns that the laws were learned from.
     """
     sections = []
     for name, law, examples in _dimensions(model, columns):
@@ -69,15 +69,15 @@ def law_report(model: LawRegressor, columns: Columns) -> Report:
 
 
 def write_law(model: LawRegressor, folder: str | Path, columns: Columns) -> Path:
-    """Saves the model to a folder, with the page ``report.html`` beside it.
+    """Saves the model to a folder, with a report in ``report.html``.
 
     Arguments:
-        model: The laws, fitted.
-        folder: Where to write; :meth:`LawRegressor.load` reads it.
-        columns: The columns that the laws were learned from.
+        model: Fitted estimator.
+        folder: Output folder; :meth:`LawRegressor.load` reads it.
+        columns: Columns that the laws were learned from.
 
     Returns:
-        The path of the page.
+        Path of the report.
     """
     model.save(folder)
     path = Path(folder) / "report.html"
@@ -90,7 +90,7 @@ def _dimensions(model: LawRegressor, columns: Columns) -> Iterable[tuple[str, Le
 
 
 def _names(columns: Columns) -> Sequence[str]:
-    """What to call each dimension: in long form its column of elements, in wide form, with many, that of results."""
+    """Returns the name of each dimension: in long form its column of elements, in wide form that of results."""
     return columns.targets if columns.set is None else columns.values
 
 
@@ -101,13 +101,13 @@ def _title(columns: Columns) -> str:
 def _tried(law: LearnedLaw, count: int) -> Table:
     columns = [Column("law"), Column("parameters", "right"), Column("held-out RMSE", "right")]
     rows = [[Cell(title), Cell(str(parameters)), Cell(f"{rmse:.3g}")] for title, parameters, rmse in law.tried[:count]]
-    return Table("Laws that were tried, best first", columns, rows)
+    return Table("Candidate laws, best first", columns, rows)
 
 
 def _distances(law: LearnedLaw) -> Table:
     rows = [[Cell(name), Cell(f"{value:.2g}")] for name, value in law.eigenvalues.items()]
     columns = [Column("hypothesis"), Column("eigenvalue", "right")]
-    return Table("Distance from any law of a kind (0: exact, about 1: none)", columns, rows)
+    return Table("Distance from the nearest law of each kind (0: exact, about 1: none)", columns, rows)
 
 
 def _errors_by_size(law: LearnedLaw, examples: Multisets, count: int | None = None) -> Table:
@@ -131,12 +131,12 @@ def _worst_examples(law: LearnedLaw, examples: Multisets, count: int = 10) -> Ta
         more = " …" if len(elements) > _SHOWN_ELEMENTS else ""
         rows.append([Cell(shown + more), Cell(f"{target:.6g}"), Cell(f"{target + float(errors[i]):.6g}")])
     columns = [Column("elements"), Column("result", "right"), Column("law", "right")]
-    return Table("Examples that fit worst", columns, rows)
+    return Table("Worst-fitting examples", columns, rows)
 
 
 @torch.no_grad()
 def _curve(law: LearnedLaw, examples: Multisets) -> tuple[list[float], list[float]]:
-    """Points of φ over the range of the elements, where it is finite."""
+    """Returns points of φ over the range of the elements, where it is finite."""
     low, high = _range(examples)
     x = torch.linspace(low, high, _CURVE_POINTS, dtype=torch.float64)
     y = law.operation.bijection(x[:, None])[:, 0]
@@ -154,7 +154,7 @@ def _draw_curve(x: Sequence[float], y: Sequence[float], axes: Axes) -> None:
     axes.set(xlabel="x", ylabel="φ(x)")
 
 
-# All that is asked of the examples themselves.
+# Access to the examples.
 
 
 @torch.no_grad()

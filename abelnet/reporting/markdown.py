@@ -1,4 +1,4 @@
-"""Tables and reports as Markdown."""
+"""Markdown renderer of tables and reports."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from abelnet.reporting.report import Report
 from abelnet.reporting.table import Cell, Table
 
-# What would end a cell, or start emphasis, code or a tag. An underscore inside a word is plain text already.
+# Characters that end a cell, or start emphasis, code or a tag. An underscore inside a word is plain text already.
 _SPECIAL = re.compile(r"[\\|*`<]|(?<![^\W_])_|_(?![^\W_])")
 _RULES = {"left": "---", "right": "--:"}
 
 
 def markdown_table(table: Table) -> str:
-    r"""The rows of a table, winners in bold, without its title and notes.
+    r"""Renders the rows of a table, winners in bold, without title and notes.
 
     Example:
         >>> from abelnet.reporting.table import Column
@@ -32,7 +32,7 @@ def markdown_table(table: Table) -> str:
 
 
 def markdown_report(report: Report) -> str:
-    """A report as a Markdown document; its figures are files in the same folder.
+    """Renders a report as a Markdown document; its figures are files in the same folder.
 
     Example:
         >>> print(markdown_report(Report("Law of x", [], ["Learned from 60 examples."])))

@@ -1,4 +1,4 @@
-"""A report as one HTML page that needs nothing but a browser: its style and its figures are in it."""
+"""HTML renderer: a report as one self-contained page, with inline style and figures."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ img { max-width: 100% }
 
 
 def html_page(report: Report) -> str:
-    """A report as a page that stands on its own.
+    """Renders a report as a self-contained page.
 
-    The page is built as a tree, so that all text is escaped, wherever it comes from.
+    The page is built as a tree, so all text is escaped, wherever it comes from.
 
     Example:
         >>> "<h1>x &lt; y</h1>" in html_page(Report("x < y", []))

@@ -1,4 +1,4 @@
-"""Figures, drawn by matplotlib where it is installed (``pip install "abelnet[plots]"``)."""
+"""Figures, drawn with matplotlib if it is installed (``pip install "abelnet[plots]"``)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RESOLUTION = 120  # dots per inch
 
 
 class Panel(NamedTuple):
-    """One panel of a figure: its title, and what draws it."""
+    """Panel of a figure: its title, and the function that draws it."""
 
     title: str
     draw: Callable[[Axes], Any]
@@ -26,10 +26,10 @@ def draw(figures: Mapping[str, Sequence[Panel]]) -> dict[str, bytes]:
     """Draws figures, each a row of panels.
 
     Arguments:
-        figures: The panels of each figure, by its name.
+        figures: Panels of each figure, by name.
 
     Returns:
-        PNG images by name; none where matplotlib is not installed.
+        PNG images by name; empty if matplotlib is not installed.
 
     Example:
         >>> images = draw({"line": [Panel("y = x", lambda axes: axes.axline((0, 0), slope=1))]})
@@ -37,7 +37,7 @@ def draw(figures: Mapping[str, Sequence[Panel]]) -> dict[str, bytes]:
         b'PNG'
     """
     try:
-        # Figures made without pyplot have no state outside of themselves, and need no display.
+        # Figures created without pyplot have no global state, and need no display.
         from matplotlib.figure import Figure
     except ImportError:
         return {}
@@ -47,7 +47,7 @@ def draw(figures: Mapping[str, Sequence[Panel]]) -> dict[str, bytes]:
         figure = Figure(figsize=(width * len(panels), height), layout="constrained")
         all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
         for axes, panel in zip(all_axes, panels, strict=True):
-            axes.set_title(panel.title, parse_math=False)  # a dollar sign is a dollar sign
+            axes.set_title(panel.title, parse_math=False)  # dollar signs are literal
             panel.draw(axes)
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=_RESOLUTION)

@@ -1,4 +1,4 @@
-"""What is reported, whatever it is rendered as: sections of text, tables and figures."""
+"""Reports, independent of their renderer: sections of text, tables and figures."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from abelnet.reporting.table import Table
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a report.
+    """Section of a report.
 
     Attributes:
-        heading: What the section is about; empty where the tables' own titles say enough.
+        heading: Heading; empty if the titles of the tables suffice.
         text: Preformatted lines, shown in a fixed-width font.
-        tables: The tables.
-        figures: PNG images by name, as :func:`~abelnet.reporting.plots.draw` makes them.
+        tables: Tables.
+        figures: PNG images by name, as returned by :func:`~abelnet.reporting.plots.draw`.
     """
 
     heading: str = ""
@@ -29,12 +29,12 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """A report.
+    """Report with a title, sections and notes.
 
     Attributes:
-        title: What it is about.
-        sections: Its parts.
-        notes: What a reader has to know first, one paragraph each.
+        title: Title.
+        sections: Sections.
+        notes: Introductory notes, one paragraph each.
 
     Example:
         >>> Report("Law of x", [Section("x", "x∘y = x + y")]).sections[0].heading

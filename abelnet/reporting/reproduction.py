@@ -1,4 +1,4 @@
-"""Both experiments of the paper, as ``abelnet reproduce`` shows them."""
+"""Report of ``abelnet reproduce``: both experiments of the paper."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from abelnet.reporting.table import Cell, Column, Table
 
 
 def reproduction_report(result: Reproduction) -> Report:
-    """The laws found beside the paper's best errors, and the accuracy on analogies overall and by category."""
-    # Every other table is by section of the questions.
+    """Returns a report of the laws with the paper's best errors, and of the analogy accuracy by category."""
+    # Every second table is by section of the questions.
     tables = [_law_table(result), *analogy_tables(result.analogies)[::2]]
     notes = [
-        f"Analogies: accuracy (%) over 30,078 words; {result.epochs} epochs on 60 % of Google's pairs.",
-        "The whole experiment, on BATS and larger vectors: abelnet analogies run --help.",
+        f"Analogies: accuracy (%) over 30,078 words; {result.epochs} epochs on 60% of the Google pairs.",
+        "For the full experiment, on BATS and larger vectors, see abelnet analogies run --help.",
     ]
     return Report("The paper's experiments", [Section(tables=tables)], notes)
 

@@ -1,4 +1,4 @@
-"""The synthetic experiment beside the paper's figures, with the winners of each row marked."""
+"""Report of the synthetic experiment with the published results, the winners of each row marked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Rows = Sequence[dict[str, Any]]
 Curve = np.ndarray[Any, Any]
 
-# What φ is up to a factor (groups) or a power (semigroups), where the operation has one of that kind.
+# The true φ, up to a factor (groups) or a power (semigroups), of the kind that the operation is.
 _TRUE_CURVES: dict[str, tuple[str, Callable[[Curve], Curve]]] = {
     "sum": ("agn", lambda x: x),
     "sum_plus_one": ("agn", lambda x: x + 1),
@@ -35,17 +35,17 @@ _TRUE_CURVES: dict[str, tuple[str, Callable[[Curve], Curve]]] = {
 
 
 def synthetic_report(results: dict[str, Any]) -> Report:
-    """The table and the plots of a run.
+    """Returns a report with the table and plots of a run.
 
     Arguments:
-        results: What :func:`~abelnet.experiments.synthetic.comparison.run` returns, or its ``results.json``.
+        results: Return value of :func:`~abelnet.experiments.synthetic.comparison.run`, or its ``results.json``.
     """
     experiment = results["experiment"]
     note = (
-        f"RMSE, median (smallest – largest) of {experiment['seeds']} fresh seeds, each model tuned with "
-        f"{experiment['trials']} trials of {experiment['epochs']} epochs; beside it (searched) the one model that the "
-        f"search chose, as it was trained there, which is likely what the paper reports. The best of each row is bold, "
-        f"among each of the three. {results['seconds_in_units']:.0f} s of one core in all."
+        f"RMSE, median (min – max) over {experiment['seeds']} fresh seeds, each model tuned with "
+        f"{experiment['trials']} trials of {experiment['epochs']} epochs; searched: the model selected by the search, "
+        f"as trained there, which is likely what the paper reports. The best result of each row is bold, separately "
+        f"for each of the three. Total: {results['seconds_in_units']:.0f} s on one core."
     )
     rows = results["rows"]
     operations = dict.fromkeys(row["operation"] for row in rows)
@@ -60,12 +60,12 @@ def synthetic_report(results: dict[str, Any]) -> Report:
 
 
 def synthetic_table(rows: Rows) -> Table:
-    """RMSE of fresh seeds as median (smallest – largest), of the models that the searches chose, and of the paper.
+    """Returns the RMSE of fresh seeds, median (min – max), of the models selected by the searches, and of the paper.
 
-    The winner of each of the three is marked.
+    The winner is marked separately for each of the three.
 
     Arguments:
-        rows: The ``"rows"`` of ``results.json``, one for each operation and model.
+        rows: The ``"rows"`` of ``results.json``, one per operation and model.
     """
     models = list(dict.fromkeys(row["model"] for row in rows))
     found = {(row["operation"], row["model"]): row for row in rows}
@@ -83,7 +83,7 @@ def synthetic_table(rows: Rows) -> Table:
                 cells += _marked(values, [f"{value:.3g}" for value in values])
             lines.append(cells)
     columns = [Column("operation"), Column("sizes"), *(Column(heading, "right") for heading in headings)]
-    return Table("RMSE, median (range) over seeds, beside the paper's", columns, lines)
+    return Table("RMSE, median (range) over seeds, and published results", columns, lines)
 
 
 def _marked(values: Sequence[float], texts: Sequence[str]) -> list[Cell]:
@@ -108,7 +108,7 @@ def _draw_errors(operation: str, rows: Rows, axes: Axes) -> None:
         axes.plot(sizes, middle, color=f"C{i}", marker=".", label=MODELS[row["model"]].title)
         axes.fill_between(sizes, [min(e) for e in errors], [max(e) for e in errors], color=f"C{i}", alpha=0.2)
     axes.axvspan(2, 4, color="0.9", zorder=0)
-    axes.set(xscale="log", yscale="log", xlabel="multiset size (trained on the shaded ones)", ylabel="RMSE")
+    axes.set(xscale="log", yscale="log", xlabel="multiset size (training sizes shaded)", ylabel="RMSE")
     axes.legend()
 
 
@@ -120,9 +120,9 @@ def _draw_curve(operation: str, rows: Rows, axes: Axes) -> None:
     axes.plot(x, truth, color="0.6", linewidth=4, label="true φ")
     if learned:
         values = np.array(learned[0])
-        if model == "agn":  # φ of a group is given up to a factor
+        if model == "agn":  # φ of a group is unique up to a factor
             values = values * (values @ truth) / (values @ values)
-        else:  # of a semigroup up to a power, which keeps the sign
+        else:  # of a semigroup up to a power, which preserves the sign
             power = _power(values, truth)
             values = np.sign(values) * np.abs(values) ** power
         axes.plot(x, values, color="C3", label=f"learned ({MODELS[model].title})")

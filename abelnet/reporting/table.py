@@ -1,4 +1,4 @@
-"""The one table type: what :mod:`.terminal`, :mod:`.markdown` and :mod:`.page` render."""
+"""Table type, rendered by :mod:`.terminal`, :mod:`.markdown` and :mod:`.page`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Align = Literal["left", "right"]
 
 
 class Cell(NamedTuple):
-    """A cell: its text, and whether it is a winner of its row, which renderers set in bold."""
+    """Cell with its text, and whether it is a winner of its row, which is rendered in bold."""
 
     text: str
     winner: bool = False
 
 
 class Column(NamedTuple):
-    """A column: its heading, and how its cells are aligned."""
+    """Column with its heading and alignment."""
 
     heading: str
     align: Align = "left"
@@ -29,13 +29,13 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text; numbers are formatted by whoever makes it.
+    """Table of text; the caller formats numbers.
 
     Attributes:
-        title: What the table shows.
-        columns: The columns, left to right.
-        rows: The rows, each with one cell per column.
-        notes: Remarks that belong to this table, one sentence or more each.
+        title: Title.
+        columns: Columns, left to right.
+        rows: Rows, each with one cell per column.
+        notes: Notes on the table, one sentence or more each.
 
     Example:
         >>> table = Table("RMSE", [Column("model"), Column("size 10", "right")], [[Cell("AGN"), Cell("0.04", True)]])
@@ -58,5 +58,5 @@ class Table:
 
     @property
     def headings(self) -> list[str]:
-        """The headings of all columns."""
+        """Headings of all columns."""
         return [column.heading for column in self.columns]

@@ -1,4 +1,4 @@
-"""Tables and reports on the terminal."""
+"""Terminal renderer of tables and reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WIDEST = 10_000  # characters; wider than any table
 
 
 def print_report(report: Report, console: Console) -> None:
-    """Prints the sections of a report, then its notes. Figures are left out.
+    """Prints the sections of a report, then its notes. Figures are omitted.
 
     Example:
         >>> from abelnet.reporting.report import Section
@@ -36,7 +36,7 @@ def print_report(report: Report, console: Console) -> None:
 
 
 def print_table(table: Table, console: Console) -> None:
-    """Prints a table with its winners in bold: folded to fit a terminal, as wide as it needs elsewhere.
+    """Prints a table with its winners in bold: wrapped to fit a terminal, at full width elsewhere.
 
     Example:
         >>> from abelnet.reporting.table import Cell, Column
@@ -65,5 +65,5 @@ def print_table(table: Table, console: Console) -> None:
 
 
 def _print(text: str, console: Console, style: str = "") -> None:
-    """Prints text as it is: no markup, and folded on a terminal only."""
+    """Prints text without markup, wrapped on terminals only."""
     console.print(Text(text, style), soft_wrap=not console.is_terminal)

@@ -1,4 +1,4 @@
-"""Groups from random diffeomorphisms: errors by model and multiset size."""
+"""Report of the universality experiment: errors by model and multiset size."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def universality_report(rows: Sequence[UniversalityRow]) -> Report:
-    """The table of all models, and a figure with a panel for each dimension."""
+    """Returns a report with a table of all models, and a figure with a panel per number of dimensions."""
     dims = sorted({row.dim for row in rows})
     panels = [Panel(f"R^{dim}", partial(_draw_errors, [row for row in rows if row.dim == dim])) for dim in dims]
     section = Section(tables=[universality_table(rows)], figures=draw({"universality": panels}))
@@ -28,7 +28,7 @@ def universality_report(rows: Sequence[UniversalityRow]) -> Report:
 
 
 def universality_table(rows: Sequence[UniversalityRow]) -> Table:
-    """One row per model and random group: its number of parameters, and its RMSE at each size.
+    """Returns a table with one row per model and random group: number of parameters, and RMSE at each size.
 
     Example:
         >>> universality_table([UniversalityRow(2, 0, "DeepSets", 100, [2, 50], [0.5, 2.0])]).headings

@@ -1,4 +1,4 @@
-"""Answers to analogy questions."""
+"""Tables of analogy answers and accuracies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from abelnet.words.evaluation import SETTINGS, Evaluation
 
 
 def evaluation_table(evaluation: Evaluation) -> Table:
-    """Correct answers and accuracy of each model: overall, by category, and by section."""
+    """Returns a table of correct answers and accuracy of each model: overall, by category, and by section."""
     sections = {section.name: section for section in evaluation.questions.sections}
     columns = [Column(""), Column("known", "right"), Column("num", "right")]
     for setting in SETTINGS:
@@ -31,7 +31,7 @@ def evaluation_table(evaluation: Evaluation) -> Table:
 
 
 def answer_table(words: Sequence[str], found: Sequence[tuple[str, float]]) -> Table:
-    """What :func:`~abelnet.words.asking.ask` found for one word, or for three.
+    """Returns a table of the words that :func:`~abelnet.words.asking.ask` found for one word, or for three.
 
     Example:
         >>> table = answer_table(["king", "man", "woman"], [("queen", 0.78)])

@@ -1,4 +1,4 @@
-"""Reports on disk."""
+"""Writing of reports: Markdown, HTML and PNG files."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from abelnet.reporting.report import Report
 
 
 def write_report(report: Report, folder: str | Path, name: str) -> list[Path]:
-    """Writes a report as Markdown, as an HTML page that has its figures in it, and its figures as PNG.
+    """Writes a report as Markdown and as a self-contained HTML page, and its figures as PNG.
 
     Arguments:
         report: The report.
-        folder: Where to write; made where it does not exist.
+        folder: Output folder, created if needed.
         name: Name of the two documents, without extension.
 
     Returns:
-        The files, documents first.
+        Paths of the files, documents first.
 
     Example:
         >>> import tempfile

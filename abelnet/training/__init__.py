@@ -1,4 +1,4 @@
-"""One training loop, checkpoints that resume bit for bit, many models at once, hyper-parameter search."""
+"""Training loop with checkpoints that resume bit for bit, stacks of many models, and hyperparameter search."""
 
 from abelnet.training.loop import TrainingResult, train
 from abelnet.training.settings import Data, Loss, Settings, Validate

@@ -1,9 +1,8 @@
-r"""The one training loop: for a single module, and for many models that are trained side by side as one.
+r"""Training loop for a single module, or for many models stacked into one.
 
-Many models at once are one module whose parameters all have a leading dimension :math:`M`, or less if only the first
-models have them, and whose loss is a tensor :math:`(M)`, one number a model. Their losses are added, and since no
-model's loss depends on another's parameters, each is trained as if it were alone: a model that diverges takes none of
-the others with it.
+A stack is one module whose parameters all have a leading dimension :math:`M`, or less if only the first models have
+them, and whose loss is a tensor :math:`(M)`, one value per model. The losses are summed; since no model's loss depends
+on another's parameters, each is trained as if alone, and a model that diverges does not affect the others.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from abelnet.training.stacks import ModelStack
 
 @dataclass
 class TrainingResult:
-    """What training came to.
+    """Result of training.
 
     Attributes:
         loss: Mean training loss of the last epoch, with shape :math:`()` or :math:`(M)`.
         validation: Last validation loss, or the best one with ``patience``; None without validation data.
         epochs: Number of epochs trained.
-        pruned: For many models, those that were given up, with the number of epochs that each was trained for; their
-            ``loss`` and ``validation`` are of that moment.
+        pruned: For stacks, the pruned models with the number of epochs each was trained for; their ``loss`` and
+            ``validation`` are those at that point.
     """
 
     loss: Tensor
@@ -57,23 +56,22 @@ def train(
     on_epoch: Callable[[int, Tensor, Tensor | None], None] | None = None,
     progress: str | None = None,
 ) -> TrainingResult:
-    r"""Trains a module in place with Adam, or AdamW.
+    r"""Trains a module in place with Adam or AdamW.
 
     Arguments:
         model: The module.
-        data: Tensors whose first dimension counts examples, :math:`(S, *)`; for many models, :math:`(M, S, *)`.
-        loss: Gives the loss of the module on a batch of such tensors: :math:`()`, or :math:`(M)` for many models.
-        settings: How to train.
-        seed: Random seed of the order of the examples; a list of :math:`M` seeds says that there are many models.
-        validation: Data for validation, like ``data``; or a function of the module that gives the validation loss.
-        checkpoint: A file to write the state to, atomically. If there is one, training resumes from it bit for bit.
-        checkpoint_every: Epochs from one checkpoint to the next.
-        history: A file to write one line of JSON an epoch to.
-        prune: For many models, called after each validation with the number of the epoch and the validation losses;
-            returns a mask of the models to keep. The module has to be a
-            :class:`~abelnet.training.stacks.ModelStack`.
-        on_epoch: Called after each epoch with its number from 1, its losses and the validation losses if there are any.
-        progress: What a progress bar says; it is shown on a terminal only.
+        data: Tensors whose first dimension counts examples, :math:`(S, *)`; for stacks, :math:`(M, S, *)`.
+        loss: Returns the loss of the module on a batch of such tensors: :math:`()`, or :math:`(M)` for stacks.
+        settings: Training settings; the defaults if None.
+        seed: Random seed of the order of the examples; for stacks, a list of :math:`M` seeds.
+        validation: Validation data, like ``data``, or a function that returns the validation loss of the module.
+        checkpoint: Checkpoint file, written atomically. If it exists, training resumes from it bit for bit.
+        checkpoint_every: Number of epochs between checkpoints.
+        history: File for one line of JSON per epoch.
+        prune: For stacks, called after each validation with the epoch and the validation losses; returns a mask of the
+            models to keep. The module must be a :class:`~abelnet.training.stacks.ModelStack`.
+        on_epoch: Called after each epoch with its number, from 1, its losses, and the validation losses if any.
+        progress: Text of a progress bar, shown on terminals only.
 
     Example:
         >>> import torch

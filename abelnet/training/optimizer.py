@@ -1,4 +1,4 @@
-"""Adam over parameters that lie in one tensor: with small models most time goes into steps, not into arithmetic."""
+"""Adam on one flat tensor of parameters: with small models most time is overhead per tensor, not arithmetic."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from abelnet.training.settings import Settings
 
 
 class FlatAdam:
-    """Adam or AdamW with a running average of the parameters where it is asked for.
+    """Adam or AdamW, optionally with a running average of the parameters.
 
-    The parameters are moved into one tensor for each device and dtype, and become views of it.
+    The parameters are moved into one flat tensor per device and dtype, and become views of it.
 
     Arguments:
-        parameters: The parameters.
+        parameters: Parameters to optimize.
         settings: Learning rate, decay rates, weight decay and average.
     """
 
@@ -36,11 +36,11 @@ class FlatAdam:
         )
 
     def set_lr(self, lr: float) -> None:
-        """Sets the learning rate of the steps that follow."""
+        """Sets the learning rate."""
         self._adam.param_groups[0]["lr"] = lr
 
     def step(self) -> None:
-        """Takes one step along the gradients, and clears them."""
+        """Performs one optimization step and clears the gradients."""
         for flat, members in self._flat:
             gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in members]
             flat.grad = torch.cat([gradient.reshape(-1) for gradient in gradients])
@@ -50,14 +50,14 @@ class FlatAdam:
         if self._average is not None:
             with torch.no_grad():
                 for flat, _ in self._flat:
-                    # Kept with Adam's own averages, it is saved, restored and pruned with them.
+                    # In Adam's own state, so that it is saved, restored and pruned with it.
                     state = self._adam.state[flat]
                     share = max(1 - self._average, 1 / state["step"].item())
                     state.setdefault("average", torch.zeros_like(flat)).lerp_(flat, share)
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
-        """Puts the averages, where they are asked for, in the place of the parameters for a while."""
+        """Replaces the parameters by their averages, if enabled, inside the context."""
         if self._average is None:
             yield
             return
@@ -72,7 +72,7 @@ class FlatAdam:
 
     @contextmanager
     def selecting(self, rows_of: Callable[[Tensor], Tensor]) -> Iterator[None]:
-        """Keeps some rows of the state, while the parameters are made to keep the same rows inside the context."""
+        """Keeps some rows of the state; the caller selects the same rows of the parameters inside the context."""
         states = []
         for flat, members in self._flat:
             state = self._adam.state.pop(flat, {})
@@ -86,7 +86,7 @@ class FlatAdam:
         self._adam.state.update({flat: state for (flat, _), state in zip(self._flat, states, strict=True)})
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The state as tensors, to be saved."""
+        """Returns the state as tensors."""
         return {
             f"adam.{key}.{i}": value
             for i, (flat, _) in enumerate(self._flat)
@@ -94,14 +94,14 @@ class FlatAdam:
         }
 
     def load_state_dict(self, tensors: Mapping[str, Tensor]) -> None:
-        """Takes up what was saved; other tensors may be among it."""
+        """Loads a state; other tensors in the mapping are ignored."""
         keys = ("step", "exp_avg", "exp_avg_sq", *(["average"] if self._average is not None else []))
         for i, (flat, _) in enumerate(self._flat):
             self._adam.state[flat] = {key: tensors[f"adam.{key}.{i}"] for key in keys}
 
 
 def _flatten(parameters: Sequence[nn.Parameter]) -> list[tuple[nn.Parameter, list[nn.Parameter]]]:
-    """Moves parameters of one kind into one tensor that Adam steps at once, each a view of its part."""
+    """Moves parameters of equal device and dtype into one flat tensor, and makes each a view of its part."""
     kinds: dict[tuple[torch.device, torch.dtype], list[nn.Parameter]] = {}
     for p in parameters:
         kinds.setdefault((p.device, p.dtype), []).append(p)

@@ -1,4 +1,4 @@
-"""What training tells while it runs: a line of JSON an epoch, and a progress bar."""
+"""Training progress: one line of JSON per epoch, and a progress bar."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torch import Tensor
 
 @dataclass
 class History:
-    """One line of JSON an epoch; a resumed training appends from its checkpoint on."""
+    """Log file with one line of JSON per epoch; resumed training appends from its checkpoint on."""
 
     path: str | Path | None
     epoch: int
@@ -30,7 +30,7 @@ class History:
             self.path.write_text("".join(f"{line}\n" for line in old[: self.epoch]), encoding="utf-8")
 
     def write(self, epoch: int, loss: Tensor, validation: Tensor | None) -> None:
-        """Adds a line."""
+        """Appends a line."""
         if self.path is not None:
             row: dict[str, Any] = {"epoch": epoch, "loss": loss.tolist()}
             if validation is not None:
@@ -40,7 +40,7 @@ class History:
 
 
 class Bar:
-    """A progress bar on a terminal, nothing elsewhere."""
+    """Progress bar on a terminal; silent elsewhere."""
 
     def __init__(self, text: str | None, total: int, done: int) -> None:
         console = Console()

@@ -1,4 +1,4 @@
-"""One training as it stands: parameters, optimizer, losses, the models that were pruned; and its checkpoints."""
+"""State of a training run: parameters, optimizer, losses and pruned models, and its checkpoints."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from abelnet.training.stacks import ModelStack
 
 
 class Run:
-    """All that changes while training, and how to save it."""
+    """Everything that changes during training, and its checkpoints."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Run:
         self.parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
         self._check()
         if settings.patience is not None and validation is None:
-            raise AbelnetError(f"validation: expected data to go with patience={settings.patience}, got None")
+            raise AbelnetError(f"validation: expected data for patience={settings.patience}, got None")
         self.optimizer = FlatAdam(list(self.parameters.values()), settings)
         like = next(iter(self.parameters.values()))
         shape = (len(self.seeds),) if self.many else ()
@@ -55,7 +55,7 @@ class Run:
         self.stale = torch.zeros(shape, dtype=torch.long)
         self.kept = list(range(len(self.seeds)))
         self.pruned: dict[int, int] = {}
-        self.given_up = torch.full((2, *shape), math.nan, dtype=like.dtype)  # loss and validation of those not kept
+        self.given_up = torch.full((2, *shape), math.nan, dtype=like.dtype)  # loss and validation of pruned models
 
     def _check(self) -> None:
         if not self.parameters:
@@ -77,7 +77,7 @@ class Run:
         return self.epoch >= self.settings.epochs or (patience is not None and bool((self.stale >= patience).all()))
 
     def one_epoch(self) -> None:
-        """One pass through the data, then validation."""
+        """Trains for one epoch, then validates."""
         examples = self.data[0].shape[1 if self.many else 0]
         size = min(self.settings.batch_size or examples, examples)
         steps = math.ceil(examples / size)
@@ -107,7 +107,7 @@ class Run:
             self._validate()
 
     def _shuffled(self, examples: int) -> Data:
-        """The data in the order of this epoch, which the seed and its number fix."""
+        """Returns the data in the order of this epoch, determined by the seed and the number of the epoch."""
         orders = [
             torch.randperm(examples, generator=torch.Generator().manual_seed(_mix(seed, self.epoch)))
             for seed in self.seeds
@@ -144,18 +144,18 @@ class Run:
         self.validation = None if self.validation is None else self.validation[mask]
 
         def of(x: Tensor) -> Tensor:
-            return x[mask[: len(x)]]  # a parameter may belong to the first models alone
+            return x[mask[: len(x)]]  # a parameter may belong to the first models only
 
         self.best_parameters = {name: of(p) for name, p in self.best_parameters.items()}
         with self.optimizer.selecting(of):
             self.model.select(mask)
 
     def losses(self) -> tuple[Tensor, Tensor | None]:
-        """Training and validation losses of all models, those that were given up among them."""
+        """Returns training and validation losses of all models, including pruned ones."""
         return self._over_all(self.loss, 0), None if self.validation is None else self._over_all(self.validation, 1)
 
     def _over_all(self, values: Tensor, row: int) -> Tensor:
-        """Values of the models that were kept among those of the models that were not."""
+        """Combines values of the remaining models with those of the pruned ones."""
         if not self.many:
             return values
         result = self.given_up[row].clone()
@@ -194,7 +194,7 @@ class Run:
 
     @torch.no_grad()
     def finish(self) -> None:
-        """Brings the parameters that are wanted, and gives each a tensor of its own again."""
+        """Sets the final parameters: the last, averaged or best ones, each in its own tensor again."""
         with self.optimizer.averaged():
             for name, p in self.parameters.items():
                 if self.settings.patience is None:
@@ -203,7 +203,7 @@ class Run:
             p.data = self.best_parameters[name]
 
     def save(self, path: Path) -> None:
-        """Writes a checkpoint, atomically."""
+        """Writes a checkpoint atomically."""
         tensors = {"loss": self.loss, "best": self.best, "stale": self.stale, "given_up": self.given_up}
         tensors["pruned"] = torch.tensor(list(self.pruned.items()), dtype=torch.long).reshape(-1, 2)
         if self.validation is not None:
@@ -218,7 +218,7 @@ class Run:
 
     @torch.no_grad()
     def load(self, path: Path) -> None:
-        """Takes up the state of a checkpoint, from which training resumes bit for bit."""
+        """Loads a checkpoint, from which training resumes bit for bit."""
         with safe_open(path, framework="pt") as file:
             found = json.loads((file.metadata() or {}).get("abelnet", "{}"))
             self.epoch = found.pop("epoch", 0)
@@ -226,8 +226,8 @@ class Run:
             wanted.pop("epoch")
             if found != wanted:
                 raise AbelnetError(
-                    f"checkpoint: expected one of the same settings and seeds at {path}, got {json.dumps(found)}; "
-                    "remove the file to start again"
+                    f"checkpoint: expected the same settings and seeds at {path}, got {json.dumps(found)}; "
+                    "remove the file to start over"
                 )
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if len(tensors["pruned"]) > 0:
@@ -247,5 +247,5 @@ class Run:
 
 
 def _mix(seed: int, epoch: int) -> int:
-    """Another seed for each epoch, so that an epoch can be repeated without those before it."""
+    """Derives a seed for each epoch, so that an epoch can be repeated without those before it."""
     return (seed * 0x9E3779B97F4A7C15 + epoch * 0xBF58476D1CE4E5B9 + 1) % 2**63

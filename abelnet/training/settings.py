@@ -1,4 +1,4 @@
-"""How to train, and what a training is given: data, loss, validation."""
+"""Training settings, and the types of data, losses and validation."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ Prune = Callable[[int, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Settings:
-    """How to train. The defaults are the paper's.
+    """Training settings. The defaults are the paper's.
 
     Attributes:
         epochs: Number of passes through the data.
-        batch_size: Examples in a step; None takes all.
-        lr: Learning rate of Adam at the start.
-        betas: Its decay rates.
+        batch_size: Number of examples per step; all if None.
+        lr: Initial learning rate of Adam.
+        betas: Decay rates of Adam's running averages.
         weight_decay: L2 penalty added to the gradient.
-        decoupled: Whether the weights decay by themselves instead, as in AdamW.
-        average: Decay of a running average of the parameters, over about :math:`1 / (1 - decay)` steps, which is then
-            what is validated and kept; None keeps the parameters themselves.
-        schedule: Whether the learning rate stays constant or falls to 0 along a cosine.
-        clip_norm: Largest norm of the gradient of a model; larger ones are scaled down.
-        validate_every: Epochs from one validation to the next.
-        patience: Validations without improvement after which training stops and the best parameters come back; None
-            trains to the end and keeps the last.
+        decoupled: Whether weight decay is decoupled from the gradient instead, as in AdamW.
+        average: Decay of a running average of the parameters, over about :math:`1 / (1 - decay)` steps, which is
+            validated and kept in place of the parameters; no average if None.
+        schedule: Learning rate schedule: ``"constant"``, or ``"cosine"`` annealing to 0.
+        clip_norm: Maximum gradient norm of each model; no clipping if None.
+        validate_every: Number of epochs between validations.
+        patience: Number of validations without improvement after which training stops and the best parameters are
+            restored; if None, all epochs are trained and the last parameters kept.
     """
 
     epochs: int = 1000

@@ -1,4 +1,4 @@
-r"""Many small models as one, so that a machine is busy with arithmetic and not with bookkeeping."""
+r"""Stacks: many small models trained as one module, to spend time on arithmetic and not on overhead."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Model = TypeVar("Model", bound=nn.Module)
 
 
 class ModelStack(nn.Module, ABC, Generic[Model]):
-    """Models on multisets of single numbers, side by side as one module.
+    """Stack of models on multisets of single numbers, as one module.
 
-    Every parameter has a leading dimension :math:`M`, one entry a model, or less where only the first models have it.
+    Every parameter has a leading dimension :math:`M`, one entry per model, or less if only the first models have it.
     """
 
     @abstractmethod
@@ -36,18 +36,18 @@ class ModelStack(nn.Module, ABC, Generic[Model]):
 
     @abstractmethod
     def unstack(self, models: Sequence[Model]) -> None:
-        """Copies each model of the stack back into the one that it was made of."""
+        """Copies each model of the stack back into the original."""
 
 
 class OperationStack(ModelStack[Operation]):
-    r"""Operations on single numbers side by side, each a dimension of one operation.
+    r"""Stack of operations on single numbers, each a dimension of one operation.
 
-    An elementwise bijection and a law act on each dimension by itself, so :math:`M` operations over bijections of one
-    dimension are one operation over a bijection of :math:`M`, as :meth:`~abelnet.bijections.base.Elementwise.stacked`
-    makes it.
+    An elementwise bijection and a law act on each dimension independently, so :math:`M` operations with one-dimensional
+    bijections are one operation with an :math:`M`-dimensional bijection, built by
+    :meth:`~abelnet.bijections.base.Elementwise.stacked`.
 
     Arguments:
-        operations: Operations over bijections of one dimension and one class, all with the same law.
+        operations: Operations with one-dimensional bijections of one class, all with the same law.
 
     Example:
         >>> from abelnet import AbelianGroup, Monotonic
@@ -70,7 +70,7 @@ class OperationStack(ModelStack[Operation]):
         self.bijection, self.law = type(bijections[0]).stacked(bijections), operations[0].law
 
     def forward(self, values: Tensor, mask: Tensor) -> Tensor:
-        """Folds multisets of numbers :math:`(M, B, n)`, with a mask of the same shape, to :math:`(M, B)`."""
+        """Aggregates multisets of numbers :math:`(M, B, n)`, with a mask of the same shape, to :math:`(M, B)`."""
         return fold_side_by_side(self.bijection, self.law, values, mask)
 
     def select(self, mask: Tensor) -> None:
@@ -81,7 +81,7 @@ class OperationStack(ModelStack[Operation]):
 
 
 def _curves(operations: Sequence[Operation]) -> list[Elementwise]:
-    """Their bijections, each one curve."""
+    """Returns the bijections, each a single curve."""
     curves = []
     for operation in operations:
         bijection = operation.bijection
@@ -92,7 +92,7 @@ def _curves(operations: Sequence[Operation]) -> list[Elementwise]:
 
 
 def fold_side_by_side(bijection: Bijection, law: Law, values: Tensor, mask: Tensor) -> Tensor:
-    """Folds multisets :math:`(M, B, n)`, with a mask of the same shape, each of :math:`M` in a dimension of its own."""
+    """Aggregates multisets :math:`(M, B, n)`, with a mask of the same shape, each of :math:`M` in its own dimension."""
     mask = mask.permute(1, 2, 0)
     u = bijection(torch.where(mask, values.permute(1, 2, 0), 0))
     identity = law.identity(len(values))

@@ -1,13 +1,13 @@
-r"""Hyperparameter search with Optuna's TPE, many trials at once, safe against being killed.
+r"""Hyperparameter search with Optuna's TPE: trials in batches, safe to kill and resume.
 
-Trials are drawn in batches, to be trained many at once. A batch is a *claim*: a folder that
-lists its trials, holds the checkpoints of their training and in the end their values, in atomic file writes. Whoever
-works on a claim holds a lock that the operating system releases when the process ends, however it ends; a claim whose
-lock is free and which has no values yet is resumed from its checkpoints. Several processes may share a search: claims
-are made under a lock, so that no trial is lost or run twice.
+Trials are drawn in batches, to be trained as stacks. A batch is a *claim*: a folder with the list of its trials, the
+checkpoints of their training and finally their values, all in atomic file writes. A process holds a lock on the claim
+it works on, which the operating system releases when the process ends for any reason; a claim that is not locked and
+has no values yet is resumed from its checkpoints. Several processes may share a search: claims are created under a
+lock, so no trial is lost or run twice.
 
-Each trial is drawn with random seeds of its own, by a sampler that knows the trials in the claims and keeps nothing
-else. A search by one process therefore gives the same trials, whether or not it was killed on the way.
+Each trial is drawn with its own random seeds, by a sampler whose only state is the trials in the claims. A search by
+one process therefore draws the same trials, whether or not it was killed in between.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 
 
 class Range(ABC):
-    """What a parameter is chosen from."""
+    """Range of a parameter."""
 
     @abstractmethod
     def distribution(self) -> optuna.distributions.BaseDistribution:
-        """The range as Optuna has it."""
+        """Returns the Optuna distribution."""
 
     @abstractmethod
     def suggest(self, trial: optuna.Trial, name: str) -> Any:
-        """Lets a trial choose a value."""
+        """Suggests a value for a trial."""
 
 
 @dataclass(frozen=True)
 class Integer(Range):
-    """A whole number from ``low`` to ``high``."""
+    """Integer from ``low`` to ``high``."""
 
     low: int
     high: int
@@ -63,7 +63,7 @@ class Integer(Range):
 
 @dataclass(frozen=True)
 class Real(Range):
-    """A real number from ``low`` to ``high``, on a logarithmic scale where asked for."""
+    """Real number from ``low`` to ``high``, optionally on a log scale."""
 
     low: float
     high: float
@@ -98,7 +98,7 @@ Space = Mapping[str, Range]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A trial to be evaluated: its number in the study, and its parameters."""
+    """Trial to evaluate: its number in the study, and its parameters."""
 
     number: int
     parameters: dict[str, Any]
@@ -106,7 +106,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial that is done; the value is None where it was not finite, or the trial was pruned after some steps."""
+    """Finished trial; its value is None if it was not finite, or if the trial was pruned after some steps."""
 
     number: int
     parameters: dict[str, Any]
@@ -116,7 +116,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Pruned:
-    """What an evaluation says of a trial that it gave up: the value that it had then, and after how many steps."""
+    """Outcome of a pruned trial: its last value, and the number of steps until then."""
 
     value: float
     steps: int
@@ -127,14 +127,14 @@ Evaluate = Callable[[Sequence[Candidate], Path], Sequence[float | Pruned]]
 
 
 class Search:
-    """A search for the parameters with the smallest value.
+    """Search for the parameters with the smallest value.
 
     Arguments:
-        folder: Where searches are kept, each in a folder with its name.
-        name: Name of the search; one folder may hold many.
-        space: Name and range of each parameter.
-        trials: Number of trials in all, whoever runs them.
-        batch: Number of trials in a claim.
+        folder: Folder of searches, each in a subfolder with its name.
+        name: Name of the search.
+        space: Range of each parameter, by name.
+        trials: Total number of trials, over all processes.
+        batch: Number of trials per claim.
         seed: Random seed of the trials.
 
     Example:
@@ -157,13 +157,13 @@ class Search:
         self._exclusive = FileLock(self.folder / "lock")
 
     def run(self, evaluate: Evaluate, *, on_trials: Callable[[int], None] | None = None) -> Trial:
-        """Evaluates trials until all are done, and returns the best.
+        """Evaluates trials until all are finished, and returns the best.
 
         Arguments:
-            evaluate: Returns the value of each candidate, or :class:`Pruned` for those that it gave up; the sampler
-                learns from both, but only the former can be best. It gets a folder to keep checkpoints in, the same
-                one when a claim is resumed.
-            on_trials: Called with the number of trials done whenever it changes.
+            evaluate: Returns the value of each candidate, or :class:`Pruned` for pruned ones; the sampler learns from
+                both, but only the former can be best. The second argument is a folder for checkpoints, the same one
+                when a claim is resumed.
+            on_trials: Called with the number of finished trials whenever it changes.
         """
         while True:
             with self._next_claim() as claim:
@@ -178,12 +178,12 @@ class Search:
                 if on_trials is not None:
                     on_trials(len(self.finished()))
             elif self._unfinished():
-                time.sleep(0.2)  # others are at work; should they die, their claims are free
+                time.sleep(0.2)  # other processes are working; if they die, their claims are resumed here
             else:
                 return self.best()
 
     def finished(self) -> list[Trial]:
-        """All trials that are done, in order."""
+        """Returns all finished trials, in order."""
         return [
             Trial(
                 candidate.number,
@@ -197,20 +197,20 @@ class Search:
         ]
 
     def best(self) -> Trial:
-        """The trial with the smallest value; the first of them on a tie."""
+        """Returns the trial with the smallest value; the first one on a tie."""
         sound = [trial for trial in self.finished() if trial.value is not None]
         if not sound:
             raise AbelnetError(f"search {self.name}: expected a trial with a finite value, got none")
         return min(sound, key=lambda trial: (trial.value, trial.number))
 
     def claim_of(self, trial: Trial) -> Path:
-        """The folder that its evaluation kept checkpoints in."""
+        """Returns the folder with the checkpoints of a trial."""
         numbers = {one.number: claim for claim in self._claims() for one in self._candidates(claim)}
         return numbers[trial.number]
 
     @contextmanager
     def _next_claim(self) -> Iterator[Path | None]:
-        """A claim that nobody else works on while the context lasts; None where none is left."""
+        """Yields a claim that no other process works on inside the context; None if none is left."""
         with self._exclusive:
             held = self._adopt() or self._draw()
         if held is None:
@@ -223,7 +223,7 @@ class Search:
             lock.release()
 
     def _adopt(self) -> tuple[Path, FileLock] | None:
-        """A claim that someone has left undone, with its lock."""
+        """Returns an unfinished claim that no process works on, with its lock."""
         for claim in self._unfinished():
             lock = FileLock(claim / "lock")
             try:
@@ -234,7 +234,7 @@ class Search:
         return None
 
     def _draw(self) -> tuple[Path, FileLock] | None:
-        """A claim of new trials, with its lock."""
+        """Returns a claim of new trials, with its lock."""
         first = sum(len(self._candidates(claim)) for claim in self._claims())
         numbers = range(first, min(self.trials, first + self.batch))
         if not numbers:
@@ -251,8 +251,8 @@ class Search:
     def _parameters(self, study: optuna.Study, number: int) -> dict[str, Any]:
         from optuna.samplers import TPESampler
 
-        # Parameters are drawn jointly for the first of them, or one by one while few trials are finished. The sampler
-        # is always a new one: what it has drawn before must not matter.
+        # All parameters are drawn jointly with the first one, or one by one while few trials are finished. The sampler
+        # is created anew each time: its previous draws must not matter.
         study.sampler = TPESampler(seed=self._seed(number, 0))
         trial = study.ask()
         for i, (name, range_) in enumerate(self.space.items()):
@@ -264,7 +264,7 @@ class Search:
         return (self.seed * 1_000_003 + number * 1_009 + parameter) % 2**32
 
     def _study(self) -> optuna.Study:
-        """Optuna's study, in memory, of the trials in all claims; a trial that failed tells the sampler nothing."""
+        """Returns an in-memory Optuna study of the trials in all claims; failed trials tell the sampler nothing."""
         from optuna import create_study
         from optuna.trial import TrialState, create_trial
 
@@ -293,7 +293,7 @@ class Search:
         return [Candidate(**trial) for trial in read_json(claim / _CLAIM)]
 
     def _outcomes(self, claim: Path) -> list[tuple[Candidate, dict[str, Any]]]:
-        """The trials of a claim, each with its state, value and the steps after which it was pruned."""
+        """Returns the trials of a claim, each with its state, value, and number of steps if pruned."""
         candidates = self._candidates(claim)
         path = claim / _VALUES
         outcomes = read_json(path) if path.exists() else [_outcome("RUNNING")] * len(candidates)

@@ -1,11 +1,11 @@
-"""How far models of analogies bend what they were not taught: the share of a vocabulary's own analogies that they keep.
+"""How well analogy models preserve what they were not trained on: accuracy on parallelograms of the vocabulary itself.
 
-A word a is drawn among the 30,000 most frequent, b from its neighbours, c from its neighbours or from theirs; d is the
-answer of b − a + c among those words, the three left out. The four are kept where the sides are alike,
-cos(b − a, d − c) > 0.65. No one wrote these questions; nearly all of them are answered by WV over the whole vocabulary
-too. With the folder of BATS, the validation questions of a split are asked as well, forwards and backwards
-(b : a = d : c). These are what the settings of the anchored models were chosen by. Arguments are files of models that
-``abelnet analogies run`` has written.
+A word a is drawn from the 30,000 most frequent, b from its neighbors, c from its neighbors or from theirs; d is the
+answer of b − a + c among those words, excluding the three. The four are kept if the sides are similar,
+cos(b − a, d − c) > 0.65. These questions come from no dataset; WV answers nearly all of them over the whole vocabulary
+too. With the BATS folder, the validation questions of a split are asked as well, forwards and backwards
+(b : a = d : c). The settings of the anchored models were chosen on these questions. Arguments are model files written
+by ``abelnet analogies run``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WORDS, NEIGHBOURS, LIKENESS = 30_000, 20, 0.65
 
 
 def parallelograms(vectors: WordVectors, draws: int, seed: int) -> Tensor:
-    """Rows of a, b, c and d, with shape :math:`(n, 4)`."""
+    """Returns rows of a, b, c and d, with shape :math:`(n, 4)`."""
     units = vectors.units(torch.arange(min(WORDS, len(vectors))))
     near = nearest(units, units, NEIGHBOURS + 1).indices[:, 1:]
     generator = torch.Generator().manual_seed(seed)
@@ -49,7 +49,7 @@ def own_questions(rows: Tensor) -> Questions:
 
 
 def backwards(questions: Questions) -> Questions:
-    """From d back to c, or to any other word that d belongs to; without those that would give their answer away."""
+    """Returns questions from d back to c or any other word with answer d, except those that reveal their answer."""
     a, b, c = questions.words.unbind(1)
     d = questions.targets
     keys = list(zip(questions.section.tolist(), d.tolist(), strict=True))
@@ -68,9 +68,9 @@ def backwards(questions: Questions) -> Questions:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="*", type=Path)
-    parser.add_argument("--vectors", type=Path, help="the embedded ones if not given")
+    parser.add_argument("--vectors", type=Path, help="word vector file; the bundled vectors if not given")
     parser.add_argument("--bats", type=Path)
-    parser.add_argument("--split", type=int, default=0, help="seed of the split of BATS")
+    parser.add_argument("--split", type=int, default=0, help="random seed of the BATS split")
     parser.add_argument("--draws", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
@@ -82,7 +82,7 @@ def main() -> None:
     models = {"wv": offset} | {path.stem: abelnet.load(path) for path in arguments.models}
     for questions in asked:
         overall = evaluate(vectors, questions, models).rows()[0]
-        print(f"{questions.title}: {len(questions)}; answered, in a hundred: {', '.join(SETTINGS)}")
+        print(f"{questions.title}: {len(questions)}; accuracy (%): {', '.join(SETTINGS)}")
         for name in models:
             print(
                 f"  {name:<16}" + "".join(f"{overall.percent(setting, name):8.1f}" for setting in SETTINGS), flush=True

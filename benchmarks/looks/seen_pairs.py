@@ -1,8 +1,8 @@
-"""How much of a model's answers to Google's questions is memory: some of their pairs are pairs of BATS too.
+"""How much of a model's accuracy on the Google test set is memorization: some of its pairs are also pairs of BATS.
 
-Google's questions are divided by whether the pair that is asked for (c, d), or any, was among the training pairs of
-BATS, in any direction and with any accepted answer; WV is asked the same questions. Arguments are files of models
-that ``abelnet analogies run`` has written, all of one seed.
+Google questions are grouped by whether the target pair (c, d), or any pair, was among the training pairs of BATS, in
+either direction and with any accepted answer; WV is asked the same questions. Arguments are model files written by
+``abelnet analogies run``, all of one seed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from abelnet.words import Questions, WordVectors, bats_questions, evaluate, goog
 
 
 def taught_pairs(questions: Questions) -> set[tuple[int, int]]:
-    """Both ways, all pairs of training questions; each is once the one that is asked for."""
+    """Returns all pairs of training questions, in both directions; each pair is the target of some question."""
     lists = questions.answers[questions.answer].tolist()
     pairs = {(c, d) for c, ds in zip(questions.words[:, 2].tolist(), lists, strict=True) for d in ds if d >= 0}
     return pairs | {(d, c) for c, d in pairs}
@@ -28,8 +28,8 @@ def main() -> None:
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--vectors", type=Path, required=True)
     parser.add_argument("--bats", type=Path, required=True)
-    parser.add_argument("--seed", type=int, default=0, help="that the models were trained with")
-    parser.add_argument("--part", choices=["train", "development"], default="train", help="that they were trained on")
+    parser.add_argument("--seed", type=int, default=0, help="random seed of the models")
+    parser.add_argument("--part", choices=["train", "development"], default="train", help="their training part")
     arguments = parser.parse_args()
     vectors = WordVectors.load(arguments.vectors)
     questions = google_questions(vectors)
@@ -39,8 +39,8 @@ def main() -> None:
     shown = torch.tensor([(a, b) in pairs for a, b, _, _ in rows])
     models = {"wv": offset} | {path.stem: abelnet.load(path) for path in arguments.models}
     correct = evaluate(vectors, questions, models).correct.double()
-    for title, kind in (("c, d taught", asked), ("c, d not taught", ~asked), ("neither pair taught", ~asked & ~shown)):
-        print(f"{title}: {int(kind.sum())} questions; right in a hundred, all candidates and without a, b, c")
+    for title, kind in (("c, d seen", asked), ("c, d not seen", ~asked), ("neither pair seen", ~asked & ~shown)):
+        print(f"{title}: {int(kind.sum())} questions; accuracy (%), all candidates and excluding a, b, c")
         for name, (every, without) in zip(models, (100 * correct[:, :, kind].mean(2)).t().tolist(), strict=True):
             print(f"  {name:<16} {every:6.1f} {without:6.1f}", flush=True)
 

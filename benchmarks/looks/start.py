@@ -1,7 +1,7 @@
-"""Which start the min-max networks of the synthetic experiment should have, decided without its test sets.
+"""Compares initializations of min-max networks in the synthetic experiment, without using its test sets.
 
-Data of seeds that the experiment does not use, trained on sizes 2–4, judged at sizes 5–8: neither the small nor the
-large test sizes. A start is better if the median error of its models is smaller.
+Data are from seeds that the experiment does not use; training on sizes 2–4, evaluation on sizes 5–8, neither the small
+nor the large test sizes. An initialization is better if the median error of its models is smaller.
 """
 
 from __future__ import annotations

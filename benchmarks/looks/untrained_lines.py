@@ -1,8 +1,8 @@
-"""Why a min-max network errs on large multisets: it uses lines there that training on small ones never touched.
+"""Why a min-max network errs on large multisets: it uses lines that training on small ones never updated.
 
-Looks into the final models of `abelnet synthetic` (the folder is the argument). For each seed it marks the lines that
-decide a value somewhere in training, forwards at the elements or backwards at the sums, and divides the large test
-multisets into those whose result is read off a line that was trained and those whose result is not.
+Inspects the final models of `abelnet synthetic`, whose folder is the argument. For each seed, it finds the lines that
+are active on training data, in the forward pass at elements or in the inverse at sums, and splits the large test
+multisets into those whose result is on a trained line and those whose result is not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from abelnet.multisets import Multisets
 
 
 def lines_used(operation: Operation, data: Multisets) -> tuple[torch.Tensor, torch.Tensor]:
-    """The line of each element, and the line that the result of each multiset is read off."""
+    """Returns the active line of each element, and that of the result of each multiset."""
     network = operation.bijection
     assert isinstance(network, Monotonic)
     forwards = network.lines(data.values).reshape(-1)
@@ -50,7 +50,7 @@ def look(folder: Path, name: str, model: str) -> None:
             into.append(math.sqrt(float(squares[part].mean())) if part.any() else math.nan)
     median = lambda values: statistics.median([v for v in values if not math.isnan(v)] or [math.nan])
     print(
-        f"{OPERATIONS[name].formula:<16} {model}  results read off untrained lines: {median(shares):5.1f} %   "
+        f"{OPERATIONS[name].formula:<16} {model}  results on untrained lines: {median(shares):5.1f} %   "
         f"RMSE on trained lines {median(on_trained):.2e}, on untrained {median(on_untrained):.2e}"
     )
 

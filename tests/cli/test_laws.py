@@ -22,7 +22,7 @@ def test_learn_then_apply(returns: Path, tmp_path: Path) -> None:
     assert "absorbing element: −1" in result.output
     assert "Error by multiset size" in result.output
     assert f"written: {tmp_path / 'model' / 'report.html'}" in result.output
-    assert "Examples that fit worst" in (tmp_path / "model" / "report.html").read_text(encoding="utf-8")
+    assert "Worst-fitting examples" in (tmp_path / "model" / "report.html").read_text(encoding="utf-8")
     data = tmp_path / "data.csv"
     data.write_text("customer,x\nb,0.5\na,0.1\nb,1.0\na,0.1\na,-1\nc,0.25\n")  # rows of a set anywhere
     out = tmp_path / "result.csv"

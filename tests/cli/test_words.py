@@ -54,7 +54,7 @@ def test_convert(tmp_path: Path) -> None:
         cli.app, ["words", "convert", str(tmp_path / "v.txt"), str(tmp_path / "v.bin.gz"), "--lower", "--normalise"]
     )
     assert done.exit_code == 0, done.output
-    assert "1 words left out that differ from others by case" in done.output
+    assert "1 words dropped that differ from others only by case" in done.output
     again = WordVectors.load(tmp_path / "v.bin.gz")
     assert again.index_to_key == ["up"]
     assert again["up"].tolist() == [0, 1]
@@ -67,4 +67,4 @@ def test_an_error_of_the_caller_is_one_line(
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     assert stopped.value.code == 2
-    assert "expected one of the vocabulary, got 'xyzzy'" in capsys.readouterr().err
+    assert "expected a vocabulary word, got 'xyzzy'" in capsys.readouterr().err

@@ -42,7 +42,7 @@ def test_certify_a_law_learned_from_a_table(tmp_path: Path) -> None:
     assert all(row.measured is not None and row.measured <= row.ours for row in certificate.rows)
     (assumed,) = certify_model(tmp_path / "law", size=10)
     assert all(row.measured is None and row.paper is not None and row.ours <= row.paper for row in assumed.rows)
-    assert "an estimate, no worst case" in assumed.notes[-1]
+    assert "an estimate, not a worst case" in assumed.notes[-1]
 
 
 def test_certify_a_synthetic_operation_by_name() -> None:
@@ -57,7 +57,7 @@ def test_bad_input() -> None:
         certify_model("sum", truth="minus")
     with pytest.raises(AbelnetError, match="epsilon: expected the error up to size 4"):
         certify(AbelianGroup(Affine(1)))
-    with pytest.raises(AbelnetError, match="without which there is no bound for a semigroup"):
+    with pytest.raises(AbelnetError, match="got None; there is no bound for a semigroup without it"):
         certify(TRUTHS["product"], epsilon=0.1)
     with pytest.raises(AbelnetError, match="truth: expected a semigroup"):
         certify(TRUTHS["product"], TRUTHS["sum"])

@@ -88,5 +88,5 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
 def test_a_folder_keeps_one_experiment(tmp_path: Path) -> None:
     claim_folder(tmp_path, {"epochs": 3, "models": ("a", "b")})
     claim_folder(tmp_path, {"epochs": 3, "models": ("a", "b")})
-    with pytest.raises(AbelnetError, match=r'to be empty or of the same settings, got .*"epochs": 3'):
+    with pytest.raises(AbelnetError, match=r'to be empty or have the same settings, got .*"epochs": 3'):
         claim_folder(tmp_path, {"epochs": 4, "models": ("a", "b")})

@@ -33,13 +33,13 @@ def tables(model: LawRegressor, columns: Columns) -> dict[str, Table]:
 
 def test_evidence(model: LawRegressor) -> None:
     found = tables(model, Columns(("x",), "account", ("y",)))
-    assert found["Laws that were tried, best first"].headings == ["law", "parameters", "held-out RMSE"]
+    assert found["Candidate laws, best first"].headings == ["law", "parameters", "held-out RMSE"]
     sizes = found["Error by multiset size"].rows
     assert [[cell.text for cell in row[:2]] for row in sizes] == [[size, "15"] for size in ("2", "3", "4", "12")]
     errors = [float(row[2].text) for row in sizes]
     assert errors[1] == pytest.approx(np.sqrt(0.5**2 / 15), rel=0.1)
     assert max(errors[0], errors[2], errors[3]) < errors[1] / 5
-    worst = found["Examples that fit worst"].rows
+    worst = found["Worst-fitting examples"].rows
     assert len(worst) == 10
     elements, result, law = (cell.text for cell in worst[0])
     assert len(elements.split(", ")) == 3
@@ -62,7 +62,7 @@ def test_overview_is_short(model: LawRegressor, monkeypatch: pytest.MonkeyPatch)
     (section,) = law_overview(model, columns).sections
     assert section.text == model.laws_[0].summary()
     assert [len(table.rows) for table in section.tables] == [6, 4]
-    assert len(tables(model, columns)["Laws that were tried, best first"].rows) == 12
+    assert len(tables(model, columns)["Candidate laws, best first"].rows) == 12
     assert not section.figures
 
 

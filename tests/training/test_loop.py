@@ -97,7 +97,7 @@ def test_resumes_from_a_checkpoint_bit_for_bit(tmp_path: Path, patience: int | N
     train(finished, (X, Y), squared, checkpoint=tmp_path / "run.safetensors", **options)  # type: ignore[arg-type]
     assert torch.equal(finished.weight, whole.weight)
     with pytest.raises(
-        AbelnetError, match=r"checkpoint: expected one of the same settings and seeds .* got .*\"seeds\": \[0\]"
+        AbelnetError, match=r"checkpoint: expected the same settings and seeds .* got .*\"seeds\": \[0\]"
     ):
         train(linear(), (X, Y), squared, checkpoint=tmp_path / "run.safetensors", seed=9, **options)  # type: ignore[arg-type]
 
@@ -279,7 +279,7 @@ def test_bad_input() -> None:
         train(linear(), (X, Y), lambda m, b: (m(b[0]) - b[1]).square(), settings=Settings(batch_size=8))
     with pytest.raises(AbelnetError, match="loss: expected finite values, got nan in epoch 1"):
         train(linear(), (X, Y / 0), squared)
-    with pytest.raises(AbelnetError, match="validation: expected data to go with patience=3, got None"):
+    with pytest.raises(AbelnetError, match="validation: expected data for patience=3, got None"):
         train(linear(), (X, Y), squared, settings=Settings(patience=3))
     with pytest.raises(AbelnetError, match="model: expected at least one trainable parameter"):
         train(nn.ReLU(), (X, Y), squared)

@@ -192,7 +192,7 @@ def read_analogies(folder: str | Path) -> dict[str, Any]:
     path = Path(folder) / "results.json"
     if not path.is_file():
         raise AbelnetError(
-            f"folder: expected results.json in {folder}, got no such file; abelnet analogies run writes it"
+            f"folder: expected results.json in {folder}, got no such file; run abelnet analogies run first"
         )
     return read_json(path)  # type: ignore[no-any-return]
 
@@ -288,7 +288,7 @@ def _questions(experiment: AnalogyExperiment, vectors: WordVectors, seed: int) -
         tests = [splits.test, google_questions(vectors)]
     for questions in (splits.train, splits.validation, *tests):
         if len(questions) == 0:
-            raise AbelnetError(f"vectors: expected words of {questions.title} among them, got none")
+            raise AbelnetError(f"vectors: expected words of {questions.title}, got none")
     return splits, tests
 
 

@@ -1,1 +1,1 @@
-"""The synthetic experiment of the paper: five operations, learned from small multisets, applied to large ones."""
+"""Synthetic experiment of the paper: size generalization of five operations learned from small multisets."""

@@ -1,9 +1,8 @@
-r"""The synthetic experiment of the paper, complete: three models, tuned, over fresh seeds.
+r"""Synthetic experiment of the paper, complete: three models, tuned, over fresh seeds.
 
 Each pair of an operation and a model is a unit of work. A unit searches the paper's space for the smallest validation
-error, then trains the best parameters on fresh data with fresh seeds. Units run side by side in processes of one thread
-each. All that is done is kept in the output folder: whenever the command is stopped, it goes on from there and comes to
-the same numbers.
+error, then trains the best parameters on fresh data with fresh seeds. Units run in parallel, in single-threaded
+processes. All progress is kept in the output folder: an interrupted run resumes bit for bit.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ Parameters = dict[str, Any]
 
 @dataclass(frozen=True)
 class ModelKind:
-    """A model of the comparison.
+    """Model of the comparison.
 
     Attributes:
-        title: How tables name it.
-        space: What a search chooses from: the paper's space, and for min-max networks where they start.
-        build: Makes one model from parameters and a seed.
-        stack: Puts models side by side.
-        group: What models must share to be stacked.
+        title: Name in tables.
+        space: Hyperparameter search space: the paper's, and for min-max networks their initialization.
+        build: Builds a model from parameters and a seed.
+        stack: Stacks models into one module.
+        group: Returns the key that models must share to be stacked.
     """
 
     title: str
@@ -61,9 +60,9 @@ def _deepsets(parameters: Parameters, seed: int) -> nn.Module:
     return DeepSets(1, parameters["layers"], parameters["middle"], parameters["hidden"], seed=seed)
 
 
-# The line that all lines of a min-max network start close to: the numbers as they are, or a flat line through the
-# identity of the law, around which folds of any size stay small. Lines that only larger multisets reach, and that
-# training on small ones never moves, are then sound from the start. The paper does not say how it starts.
+# The line near which all lines of a min-max network are initialized: the identity map, or a flat line through the
+# identity element of the law, around which folds of any size stay small. Lines that only larger multisets reach, and
+# that training on small ones never updates, are then sound from the start. The paper does not state its initialization.
 STARTS: dict[str, Callable[[float], tuple[float, float] | None]] = {
     "numbers": lambda identity: (1.0, 0.0),
     "law": lambda identity: (0.1, identity),
@@ -85,7 +84,7 @@ def _monotonic(parameters: Parameters, identity: float, seed: int) -> Monotonic:
 
 
 def _width_class(parameters: Parameters) -> int:
-    """Narrow models have a stack of their own, lest they be padded to several times their size."""
+    """Returns the class of a width; narrow models would otherwise be padded to several times their size."""
     return int(parameters["hidden"] > 16)
 
 
@@ -103,18 +102,18 @@ _TESTED = "tested.json"
 
 @dataclass(frozen=True)
 class Experiment:
-    """What to run.
+    """Configuration of a synthetic experiment.
 
     Attributes:
         operations: Keys of :data:`~abelnet.experiments.synthetic.data.OPERATIONS`.
         models: Keys of :data:`MODELS`.
-        trials: Trials of each search.
-        batch: Trials that are asked for at once.
+        trials: Number of trials per search.
+        batch: Number of trials drawn at once.
         seeds: Number of fresh seeds.
-        epochs: Epochs of each training.
-        seed: Fixes everything.
-        prune: Whether a search gives up the worse half of the models it trains together after a quarter, and again
-            after half of the epochs. The paper does not.
+        epochs: Number of training epochs.
+        seed: Random seed.
+        prune: Whether a search prunes the worse half of the models it trains together after a quarter of the epochs,
+            and again after half. The paper does not.
     """
 
     operations: tuple[str, ...] = tuple(OPERATIONS)
@@ -143,17 +142,17 @@ def run(
     on_unit: Callable[[str, str], None] | None = None,
     on_progress: Callable[[float], None] | None = None,
 ) -> dict[str, Any]:
-    """Runs all units of an experiment that are not done yet, and writes ``results.json``.
+    """Runs all incomplete units of an experiment, and writes ``results.json``.
 
     Arguments:
-        experiment: What to run.
-        folder: Where everything is kept; with the same folder and experiment a stopped run goes on.
-        jobs: Number of processes.
-        on_unit: Called with the operation and the model of each unit that is done.
-        on_progress: Called now and then with the part of the work that is done, from 0 to 1.
+        experiment: Configuration of the experiment.
+        folder: Output folder; with the same folder and experiment an interrupted run resumes.
+        jobs: Number of single-threaded worker processes.
+        on_unit: Called with the operation and the model of each completed unit.
+        on_progress: Called periodically with the completed fraction, from 0 to 1.
 
     Returns:
-        The content of ``results.json``.
+        The contents of ``results.json``.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -174,14 +173,14 @@ def run(
 
 
 def _run_unit(experiment: Experiment, folder: Path, unit: tuple[str, str], tell: Tell) -> None:
-    """Searches, trains the best on fresh seeds, and writes the unit's part of the results."""
+    """Searches, trains the best parameters with fresh seeds, and writes the results of the unit."""
     operation, model = unit
     part = _part(folder, operation, model)
     if part.exists():
         return
     start = time.perf_counter()
     kind = MODELS[model]
-    # Twice a quarter of the epochs is not past half of them, so that the last validation comes at the end.
+    # Two rungs are at most half of the epochs, so the last validation is at the end.
     rung = max(1, experiment.epochs // 4) if experiment.prune else experiment.epochs
     settings = Settings(epochs=experiment.epochs, validate_every=rung)
     data = make_dataset(operation, derived_seed(experiment.seed, "data"), dtype=torch.float32)
@@ -222,7 +221,7 @@ def _run_unit(experiment: Experiment, folder: Path, unit: tuple[str, str], tell:
             kept = [member.number for i, member in enumerate(members) if i not in result.pruned]
             for name, part in (("small", data.small), ("large", data.large)):
                 errors[name] |= dict(zip(map(str, kept), rmse_of_stack(stack, [part] * len(kept)), strict=True))
-        # Written down for all and told of the one that is chosen, on validation data alone.
+        # Stored for all models, but reported only for the selected one; selection uses validation data only.
         write_json(claim / _TESTED, errors)
         return [values[candidate.number] for candidate in candidates]
 
@@ -293,7 +292,7 @@ def _train_fresh_seeds(
 
 
 def _curve(model: nn.Module) -> list[float] | None:
-    """The learned φ on a grid of [−5, 5], where there is one."""
+    """Returns the learned φ on a grid over [−5, 5], if there is one."""
     if not isinstance(model, Operation):
         return None
     with torch.no_grad():
@@ -302,21 +301,21 @@ def _curve(model: nn.Module) -> list[float] | None:
 
 
 def squared_error(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
-    """The mean squared error of each model of a stack, with shape :math:`(M)`."""
+    """Returns the mean squared error of each model of a stack, with shape :math:`(M)`."""
     values, mask, target = batch
     result: Tensor = (model(values, mask) - target).square().mean(-1)
     return result
 
 
 def rmse_of_stack(stack: nn.Module, data: Sequence[Multisets]) -> list[float | None]:
-    """The error of each model on data of its own; None where it is not finite."""
+    """Returns the RMSE of each model on its own data; None if it is not finite."""
     with torch.no_grad():
         errors = squared_error(stack, stack_data(data)).sqrt().tolist()
     return [error if error < float("inf") else None for error in errors]
 
 
 def stack_data(data: Sequence[Multisets]) -> tuple[Tensor, Tensor, Tensor]:
-    """Data of many models side by side: values and mask :math:`(M, B, n)`, targets :math:`(M, B)`."""
+    """Stacks the data of many models: values and mask :math:`(M, B, n)`, targets :math:`(M, B)`."""
     width = max(int(part.sizes.amax()) for part in data)
     values, masks = zip(*(part.padded(width) for part in data), strict=True)
     return torch.stack(values)[..., 0], torch.stack(masks), torch.stack([part.targets for part in data])
@@ -327,7 +326,7 @@ def _repeat(data: Multisets, times: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def median(values: Sequence[float | None]) -> float:
-    """The median, with what diverged as infinite."""
+    """Returns the median, with diverged runs as infinite."""
     return statistics.median(float("inf") if value is None else value for value in values)
 
 

@@ -1,7 +1,7 @@
-r"""The synthetic experiment: learn an operation from multisets of 2 to 4 elements, apply it to 10 to 12.
+r"""Synthetic data: operations to learn from multisets of 2 to 4 elements and to apply to 10 to 12.
 
-The data are the paper's: five operations on single numbers drawn uniformly from :math:`[-5, 5]`; 500 multisets to
-train, 100 to validate and 100 to test of sizes 2 to 4, and 100 to test of sizes 10 to 12.
+The data are the paper's: five operations on single numbers drawn uniformly from :math:`[-5, 5]`; 500 training,
+100 validation and 100 test multisets of sizes 2 to 4, and 100 test multisets of sizes 10 to 12.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _RANGE = 5.0
 
 @dataclass(frozen=True)
 class SyntheticOperation:
-    """An operation to be learned.
+    """Operation to learn.
 
     Attributes:
-        formula: How it is written.
+        formula: Formula, as text.
         is_group: Whether it is a group.
-        fold: The result over a multiset of numbers, of shape :math:`(n)`.
+        fold: Aggregates a multiset of numbers, with shape :math:`(n)`.
     """
 
     formula: str
@@ -52,7 +52,7 @@ OPERATIONS = {
 
 @dataclass(frozen=True)
 class Dataset:
-    """The four parts of the paper's data for one operation: multisets of numbers, with their results as targets."""
+    """The paper's four datasets for one operation: multisets of numbers, with their results as targets."""
 
     train: Multisets
     validation: Multisets
@@ -64,8 +64,8 @@ def make_dataset(name: str, seed: int, *, dtype: torch.dtype = torch.float64) ->
     """Draws the paper's data for one operation.
 
     Arguments:
-        name: The operation, a key of :data:`OPERATIONS`.
-        seed: Fixes all draws.
+        name: Operation, a key of :data:`OPERATIONS`.
+        seed: Random seed.
 
     Example:
         >>> data = make_dataset("sum", seed=0)
@@ -80,14 +80,14 @@ def make_dataset(name: str, seed: int, *, dtype: torch.dtype = torch.float64) ->
 
 
 def rmse(operation: Operation, data: Multisets) -> float:
-    """Root of the mean squared error of an operation over multisets."""
+    """Returns the root mean squared error of an operation on multisets."""
     with torch.no_grad():
         return _squared_error(operation, data).sqrt().item()
 
 
 @dataclass(frozen=True)
 class Learned:
-    """An operation learned from the data, with its errors and the defects of its laws."""
+    """Learned operation, with its errors and law defects."""
 
     law: LearnedLaw
     small: float
@@ -96,11 +96,11 @@ class Learned:
 
 
 def learn(name: str, *, seed: int = 0) -> Learned:
-    """Learns one operation from its training multisets, told nothing but them.
+    """Learns one operation from its training multisets alone.
 
     Arguments:
-        name: The operation, a key of :data:`OPERATIONS`.
-        seed: Fixes the data.
+        name: Operation, a key of :data:`OPERATIONS`.
+        seed: Random seed.
 
     Example:
         >>> learn("shifted_product").law.formula
@@ -124,7 +124,7 @@ def draw(
     generator: torch.Generator,
     dtype: torch.dtype,
 ) -> Multisets:
-    """Draws multisets of numbers from :math:`[-5, 5]`, each size alike, with their results."""
+    """Draws multisets of numbers from :math:`[-5, 5]`, all sizes equally likely, with their results."""
     drawn = torch.tensor(sizes)[torch.randint(len(sizes), (count,), generator=generator)]
     mask = torch.arange(max(sizes)) < drawn[:, None]
     values = _RANGE * (2 * torch.rand(mask.shape, generator=generator, dtype=torch.float64) - 1)

@@ -39,5 +39,5 @@ def test_bad_input(tmp_path: Path) -> None:
         with pytest.raises(AbelnetError, match=f"^{name}: expected at least 1, got 0"):
             Experiment(**{name: 0})  # type: ignore[arg-type]
     (tmp_path / "experiment.json").write_text("{}")
-    with pytest.raises(AbelnetError, match=r"folder: expected .* to be empty or of the same settings"):
+    with pytest.raises(AbelnetError, match=r"folder: expected .* to be empty or have the same settings"):
         run(Experiment(), tmp_path)
