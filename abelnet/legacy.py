@@ -33,7 +33,7 @@ def translate(
     description = path.with_name("model.json")
     if metadata is None and description.is_file():
         return {"model": _regressor(json.loads(description.read_text(encoding="utf-8")))}, _renamed(tensors)
-    raise AbelnetError(f"{path}: expected a model written by abelnet.save, got another safetensors file")
+    raise AbelnetError("model: expected one written by abelnet.save, got another safetensors file")
 
 
 def _regressor(content: dict[str, Any]) -> dict[str, Any]:
