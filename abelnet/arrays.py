@@ -1,4 +1,4 @@
-"""Multisets in the forms that users have them in, as arrays of float64: lists of arrays, tables, data frames."""
+"""Conversion of user input to float64 arrays: lists of arrays, padded arrays and data frames."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 def read_sets(X: Any) -> tuple[Array, Array]:
-    """Reads multisets from a list of arrays, or from a table with NaN where there is no element.
+    """Reads multisets from a list of arrays, or from an array padded with NaN.
 
     Returns:
-        Elements :math:`(N, d)`, and where each set begins, and the end, :math:`(R + 1)`.
+        Elements :math:`(N, d)`, and offsets ``ptr`` with shape :math:`(R + 1)`.
 
     Example:
         >>> read_sets([[1.0, 2.0], [3.0]])
@@ -32,7 +32,7 @@ def read_sets(X: Any) -> tuple[Array, Array]:
 
 
 def read_results(y: Any, count: int, dim: int) -> Array:
-    """The result of each of ``count`` sets, with shape :math:`(R)` or :math:`(R, d)`."""
+    """Reads the result of each of ``count`` sets, with shape :math:`(R)` or :math:`(R, d)`."""
     results = _numbers("y", y)
     if results.shape != (count, dim) and (results.shape != (count,) or dim > 1):
         raise AbelnetError(f"y: expected one result of {dim} dimensions for each of {count} sets, got {results.shape}")
@@ -43,7 +43,7 @@ def read_results(y: Any, count: int, dim: int) -> Array:
 
 
 def _from_table(X: Any) -> tuple[Array, Array]:
-    """Rows and ptr of a table with NaN where there is no element."""
+    """Returns elements and offsets of an array padded with NaN."""
     table = _numbers("X", X)
     if table.ndim not in (2, 3):
         raise AbelnetError(f"X: expected shape (R, n) or (R, n, d), got {table.shape}")
@@ -53,16 +53,16 @@ def _from_table(X: Any) -> tuple[Array, Array]:
 
 
 def _from_list(X: Any) -> tuple[Array, Array]:
-    """Rows and ptr of a list of arrays."""
+    """Returns elements and offsets of a list of arrays."""
     if not isinstance(X, Sequence) or isinstance(X, str | bytes):
-        raise AbelnetError(f"X: expected a list of arrays, or a table, got {type(X).__name__}")
+        raise AbelnetError(f"X: expected a list of arrays, an array or a data frame, got {type(X).__name__}")
     arrays = [_numbers("X", one) for one in X]
     bad = next((i for i, one in enumerate(arrays) if one.ndim not in (1, 2)), None)
     if bad is not None:
-        raise AbelnetError(f"X: expected shape (n) or (n, d) of set {bad}, got {arrays[bad].shape}")
+        raise AbelnetError(f"X: expected shape (n) or (n, d) for set {bad}, got {arrays[bad].shape}")
     dims = {one.shape[-1] if one.ndim == 2 else 1 for one in arrays if one.size > 0} or {1}
     if len(dims) > 1:
-        raise AbelnetError(f"X: expected elements of one number of dimensions, got {sorted(dims)}")
+        raise AbelnetError(f"X: expected elements of equal dimension, got {sorted(dims)}")
     (dim,) = dims
     rows = np.concatenate([one.reshape(-1, dim) for one in arrays]) if arrays else np.empty((0, dim))
     return rows, np.cumsum([0, *(len(one) for one in arrays)])

@@ -1,4 +1,4 @@
-"""One way in for every layout of a batch of multisets: padded with a mask, index, ptr, lists, plain tensors."""
+"""Batches of multisets in any layout: tensors, padded tensors with a mask, index, ptr, and lists."""
 
 from __future__ import annotations
 
@@ -21,27 +21,26 @@ from abelnet.errors import AbelnetError
 
 MultisetValues: TypeAlias = "Multisets | Tensor | Sequence[Tensor]"
 
-# Sets up to this size are summed in their own precision, larger ones in float64: a set's own size alone decides, so
-# that its result never depends on its neighbours.
+# Sets up to this size are summed in their own precision, larger ones in float64. Only the size of the set decides, so
+# that its result never depends on the rest of the batch.
 _PLAIN_SIZE = 1024
 
 
 class Multisets:
-    r"""A batch of multisets, held as rows and the set that each row belongs to.
+    r"""Batch of multisets, stored as rows with the index of the set of each row.
 
-    Every layout becomes this one form, in which the elements of a set are added in the order they came. That makes the
-    sum over a set the same to the last bit whatever its layout, its neighbours in the batch, or the padding around it.
+    Every layout is converted to this form, in which the elements of a set are summed in the given order. The sum over a
+    set is therefore bitwise identical whatever its layout, the rest of the batch, and the padding.
 
     Arguments:
         values: Elements :math:`x_i`, with shape :math:`(*, n, d)` for plain or masked batches, :math:`(N, d)` with
             ``index`` or ``ptr``, or a list of tensors :math:`(n_i, d)`.
         dim: Number of dimensions :math:`d` of an element.
-        mask: Which elements are there, boolean, with shape :math:`(*, n)`. What stands elsewhere is never used.
-        index: The set of each element, with shape :math:`(N)`, in any order.
-        ptr: Where each set begins, and the end, with shape :math:`(B + 1)`: set :math:`i` is
-            ``values[ptr[i]:ptr[i + 1]]``.
-        dim_size: Number of sets :math:`B` with ``index``; otherwise one more than its largest entry.
-        targets: One result for each set, to learn from, with shape :math:`(*)` or :math:`(*, d)`.
+        mask: Boolean mask of the elements, with shape :math:`(*, n)`; padding is never used.
+        index: Index of the set of each element, with shape :math:`(N)`, in any order.
+        ptr: Offsets of the sets, with shape :math:`(B + 1)`: set :math:`i` is ``values[ptr[i]:ptr[i + 1]]``.
+        dim_size: Number of sets :math:`B` with ``index``; if None, one more than its largest entry.
+        targets: Result of each set, to learn from, with shape :math:`(*)` or :math:`(*, d)`.
 
     Example:
         >>> x = torch.tensor([[1.0], [2.0], [3.0]])
@@ -73,14 +72,14 @@ class Multisets:
         if dim_size is not None:
             dim_size = check_count("dim_size", dim_size, 0)
             if index is None:
-                raise AbelnetError("dim_size: expected together with index only")
+                raise AbelnetError("dim_size: expected only with index, got no index")
         if not isinstance(values, Tensor):
             if mask is not None or index is not None or ptr is not None:
                 raise AbelnetError("values: expected one tensor with mask, index or ptr, got a list")
             values, ptr = _concatenate(values, dim)
         check_values("values", values, dim)
 
-        self._spare = 0  # whether a last set, dropped in the end, takes up padding that could not be left out
+        self._spare = 0  # 1 if an extra last set, dropped at the end, collects padding that cannot be removed
         self._limit = values.shape[0]  # no set has more elements
         if index is not None:
             self.shape, self.index = _from_index(values, index, dim_size)
@@ -102,10 +101,10 @@ class Multisets:
 
     @classmethod
     def of(cls, values: MultisetValues, dim: int, **layout: Any) -> Multisets:
-        """The batch of values in any layout: multisets as they are, anything else by the constructor.
+        """Returns multisets unchanged, and builds a batch from values in any other layout.
 
         Arguments:
-            values: Multisets of :math:`d` dimensions, or what the constructor takes.
+            values: Multisets of :math:`d` dimensions, or values as for the constructor.
             dim: Number of dimensions :math:`d` of an element.
             layout: ``mask``, ``index``, ``ptr`` and ``dim_size`` of the constructor.
         """
@@ -113,18 +112,18 @@ class Multisets:
             return cls(values, dim, **layout)
         given = [name for name, value in layout.items() if value is not None]
         if given:
-            raise AbelnetError(f"{given[0]}: expected none beside Multisets, which have a layout of their own")
+            raise AbelnetError(f"{given[0]}: expected None with Multisets, which have their own layout")
         if values.dim != dim:
             raise AbelnetError(f"values: expected multisets of {dim} dimensions, got {values.dim}")
         return values
 
     @classmethod
     def from_arrays(cls, X: Any, y: Any = None) -> Multisets:
-        """Reads multisets of any form that users have, in float64.
+        """Reads multisets from lists, arrays or data frames, in float64.
 
         Arguments:
-            X: A list of arrays :math:`(n_i)` or :math:`(n_i, d)`; a table :math:`(R, n)` or :math:`(R, n, d)`, or a
-                data frame, with NaN where there is no element; or multisets.
+            X: A list of arrays :math:`(n_i)` or :math:`(n_i, d)`; an array :math:`(R, n)` or :math:`(R, n, d)`, or a
+                data frame, padded with NaN; or multisets.
             y: Results, with shape :math:`(R)` or :math:`(R, d)`.
 
         Example:
@@ -152,7 +151,7 @@ class Multisets:
 
     @staticmethod
     def join(parts: Sequence[Multisets]) -> Multisets:
-        """Several batches as one, with their targets if all have some.
+        """Concatenates batches, with their targets if all have targets.
 
         Example:
             >>> one, two = (Multisets(torch.ones(n, 2, 1), 1) for n in (1, 3))
@@ -192,31 +191,31 @@ class Multisets:
 
     @property
     def targets(self) -> Tensor:
-        """The result of each set, with shape :math:`(*)` or :math:`(*, d)`."""
+        """Result of each set, with shape :math:`(*)` or :math:`(*, d)`."""
         if self._targets is None:
-            raise AbelnetError("targets: expected multisets with results, got some without; give Multisets targets")
+            raise AbelnetError("targets: expected multisets with targets, got none; pass targets to Multisets")
         return self._targets
 
     @property
     def has_targets(self) -> bool:
-        """Whether sets have results."""
+        """Whether the batch has targets."""
         return self._targets is not None
 
     @cached_property
     def ptr(self) -> Tensor:
-        """Where each set begins, and the end, with shape :math:`(B + 1)`; for rows that stand set by set."""
+        """Offsets of the sets, with shape :math:`(B + 1)`; requires the rows of each set to be adjacent."""
         if not self._is_ordered:
-            raise AbelnetError("ptr: expected the rows of each set to stand together; call ordered() first")
+            raise AbelnetError("ptr: expected the rows of each set to be adjacent and in order; call ordered() first")
         return _ends(self.sizes.reshape(-1))
 
     @property
     def _is_ordered(self) -> bool:
         if self._spare:
-            raise AbelnetError("ptr: expected values that can be looked at, got some under vmap or compile")
+            raise AbelnetError("ptr: expected values that can be inspected, got a mask under vmap or compile")
         return bool((self.index.diff() >= 0).all())
 
     def ordered(self) -> Multisets:
-        """The same batch with rows set by set, within a set in the order they came."""
+        """Returns the batch with rows sorted by set; the order within each set is kept."""
         if self._is_ordered:
             return self
         order = self.index.argsort(stable=True)
@@ -225,10 +224,10 @@ class Multisets:
         return result
 
     def take(self, sets: Tensor) -> Multisets:
-        """Some of the sets, counted along all leading dimensions.
+        """Returns a selection of sets, indexed over the flattened leading dimensions.
 
         Arguments:
-            sets: Numbers of sets, in any order, or a boolean tensor :math:`(B)`.
+            sets: Indices of sets, in any order, or a boolean mask :math:`(B)`.
         """
         sets = sets.reshape(-1).nonzero()[:, 0] if sets.dtype == torch.bool else _check_places("sets", sets)
         check_range("sets", sets, len(self))
@@ -241,7 +240,7 @@ class Multisets:
         return Multisets(ordered.values[rows], self.dim, ptr=ends, targets=targets)
 
     def split(self, part: float, seed: int) -> tuple[Multisets, Multisets]:
-        """Two shares at random, the second of about the given part, each of at least one set.
+        """Splits the batch at random in two; the second has about the given fraction, each at least one set.
 
         Example:
             >>> first, second = Multisets(torch.ones(8, 2, 1), 1).split(0.25, seed=0)
@@ -249,13 +248,13 @@ class Multisets:
             (6, 2)
         """
         if not 0 < part < 1 or len(self) < 2:
-            raise AbelnetError(f"part: expected between 0 and 1 of two or more sets, got {part} of {len(self)}")
+            raise AbelnetError(f"part: expected a fraction in (0, 1) of two or more sets, got {part} of {len(self)}")
         order = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))
         cut = len(self) - min(len(self) - 1, max(1, round(part * len(self))))
         return self.take(order[:cut]), self.take(order[cut:])
 
     def column(self, dimension: int) -> Multisets:
-        """One dimension of elements and targets, as multisets of numbers with targets of shape :math:`(*)`."""
+        """Returns one dimension of the elements and targets; targets have shape :math:`(*)`."""
         if not 0 <= dimension < self.dim:
             raise AbelnetError(f"dimension: expected from 0 to {self.dim - 1}, got {dimension}")
         result = copy.copy(self)
@@ -265,10 +264,10 @@ class Multisets:
         return result
 
     def padded(self, width: int | None = None) -> tuple[Tensor, Tensor]:
-        """Values and mask, for code that needs sets of one size; values are 0 where there is no element.
+        """Returns the padded layout, with zeros as padding.
 
         Arguments:
-            width: Number of places :math:`n`; the largest size if not given.
+            width: Padded size :math:`n`; the largest size if None.
 
         Returns:
             Values :math:`(*, n, d)` and the mask :math:`(*, n)`.
@@ -296,7 +295,7 @@ class Multisets:
         return self._add(torch.ones_like(self.index)).reshape(self.shape)
 
     def sum(self, u: Tensor) -> Tensor:
-        """Adds the rows of ``u``, one for each element, within each set: :math:`(N, k)` to :math:`(*, k)`."""
+        """Returns the sum over each set of the rows of ``u``, one per element: :math:`(N, k)` to :math:`(*, k)`."""
         total = self._add(u)
         if u.dtype != torch.float64 and self._may_exceed(_PLAIN_SIZE):
             large = self.sizes.reshape(-1, 1) > _PLAIN_SIZE
@@ -304,7 +303,7 @@ class Multisets:
         return total.reshape(*self.shape, u.shape[-1])
 
     def amax(self, u: Tensor) -> Tensor:
-        """The largest of the rows of ``u`` within each set; ties share the gradient. Empty sets give -inf."""
+        """Returns the maximum over each set of the rows of ``u``; ties share the gradient. Empty sets give -inf."""
         rows = self.index[:, None].expand_as(u)
         start = u.new_full((len(self) + self._spare, u.shape[-1]), -math.inf)
         return start.scatter_reduce(0, rows, u, "amax")[: len(self)].reshape(*self.shape, u.shape[-1])
@@ -317,7 +316,7 @@ class Multisets:
             return self._limit > size
         try:
             return int(torch.bincount(self.index)[: len(self)].amax()) > size
-        except RuntimeError:  # under vmap the sets cannot be looked at
+        except RuntimeError:  # under vmap the sets cannot be inspected
             return True
 
     def _add(self, u: Tensor) -> Tensor:
@@ -336,8 +335,7 @@ def _check_targets(targets: Tensor, shape: torch.Size, dim: int) -> Tensor:
         raise AbelnetError(f"targets: expected a floating-point tensor, got {got}")
     if targets.shape not in (shape, (*shape, dim)):
         raise AbelnetError(
-            f"targets: expected shape {tuple(shape)} or {(*shape, dim)}, one result for each set, got "
-            f"{tuple(targets.shape)}"
+            f"targets: expected shape {tuple(shape)} or {(*shape, dim)}, one result per set, got {tuple(targets.shape)}"
         )
     check_finite("targets", targets)
     return targets
@@ -380,11 +378,11 @@ def _from_index(values: Tensor, index: Tensor, dim_size: int | None) -> tuple[to
     _check_rows(values)
     index = _check_places("index", index)
     if len(index) != len(values):
-        raise AbelnetError(f"index: expected one entry for each of {len(values)} elements, got {len(index)}")
+        raise AbelnetError(f"index: expected {len(values)} entries, one per element, got {len(index)}")
     if len(index) > 0 and dim_size is None:
         last = peek(index.amax(), None)
         if last is None:
-            raise AbelnetError("dim_size: expected with index under vmap and compile, got none")
+            raise AbelnetError("dim_size: expected an integer with index under vmap and compile, got None")
         dim_size = last + 1
     check_range("index", index, dim_size or 0)
     return torch.Size([dim_size or 0]), index
@@ -399,7 +397,7 @@ def _from_ptr(values: Tensor, ptr: Tensor) -> tuple[torch.Size, Tensor, int]:
     if peek(ptr[0], 0) != 0 or peek(ptr[-1], len(values)) != len(values):
         raise AbelnetError(f"ptr: expected to run from 0 to {len(values)}, got {int(ptr[0])} to {int(ptr[-1])}")
     if peek((sizes < 0).any(), False):
-        raise AbelnetError("ptr: expected ascending entries, got one below the entry before it")
+        raise AbelnetError("ptr: expected ascending entries, got a descending one")
     sets = torch.arange(len(sizes), device=values.device)
     index = torch.repeat_interleave(sets, sizes, output_size=len(values))
     limit = peek(sizes.amax(), len(values)) if len(sizes) > 0 else 0

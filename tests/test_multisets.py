@@ -161,7 +161,7 @@ BAD = {
         r"index: expected entries from 0 to 4, got 0 to 5",
     ),
     "index negative": (lambda: {"values": X, "index": torch.arange(6) - 1}, r"index: expected entries from 0 to 4"),
-    "index short": (lambda: {"values": X, "index": torch.arange(5)}, r"index: expected one entry for each of 6"),
+    "index short": (lambda: {"values": X, "index": torch.arange(5)}, r"index: expected 6 entries, one per element"),
     "index 2-D": (lambda: {"values": X, "index": torch.zeros(6, 1, dtype=torch.int)}, r"index: expected one dimension"),
     "empty list": (lambda: {"values": []}, r"expected at least one set of shape \(n, 2\), got an empty list"),
     "empty batch": (lambda: {"values": X[None][:0]}, r"expected at least one set, got an empty batch"),
@@ -181,7 +181,7 @@ BAD = {
         lambda: {"values": [X], "mask": torch.ones(6, dtype=torch.bool)},
         r"expected one tensor with mask",
     ),
-    "dim_size alone": (lambda: {"values": X, "dim_size": 3}, r"dim_size: expected together with index only"),
+    "dim_size alone": (lambda: {"values": X, "dim_size": 3}, r"dim_size: expected only with index"),
 }
 
 
@@ -274,7 +274,7 @@ def test_an_operation_folds_multisets() -> None:
     assert torch.equal(operation.reduce(Multisets(sets, 3)), operation.reduce(sets))
     with pytest.raises(AbelnetError, match="expected multisets of 3 dimensions, got 1"):
         operation.reduce(Multisets(sets, 3).column(0))
-    with pytest.raises(AbelnetError, match="mask: expected none beside Multisets"):
+    with pytest.raises(AbelnetError, match="mask: expected None with Multisets"):
         operation.reduce(Multisets(sets, 3), mask=torch.ones(4, 7, dtype=torch.bool))
 
 
@@ -293,19 +293,19 @@ def test_from_arrays_of_every_form() -> None:
 def test_what_multisets_refuse() -> None:
     batch = Multisets(X, 2, index=torch.tensor([1, 0, 1, 0, 1, 0]))
     for message, act in {
-        "expected multisets with results": lambda: batch.targets,
-        r"stand together; call ordered\(\) first": lambda: batch.ptr,
+        "expected multisets with targets": lambda: batch.targets,
+        r"adjacent and in order; call ordered\(\) first": lambda: batch.ptr,
         "sets: expected entries from 0 to 1, got 2 to 2": lambda: batch.take(torch.tensor([2])),
         r"targets: expected shape \(2,\) or \(2, 2\)": lambda: Multisets([X, X], 2, targets=torch.ones(3)),
         "targets: expected finite values": lambda: Multisets([X, X], 2, targets=torch.ones(2) / 0),
         "targets: expected a floating-point tensor": lambda: Multisets([X, X], 2, targets=torch.ones(2).int()),
         "dimension: expected from 0 to 1, got 2": lambda: batch.column(2),
         "width: expected at least 3, got 2": lambda: batch.padded(2),
-        "part: expected between 0 and 1": lambda: batch.split(1.5, 0),
+        r"part: expected a fraction in \(0, 1\)": lambda: batch.split(1.5, 0),
         "parts: expected at least one batch": lambda: Multisets.join([]),
-        r"X: expected shape \(n\) or \(n, d\) of set 1": lambda: Multisets.from_arrays([[1.0], [[[1.0]]]]),
+        r"X: expected shape \(n\) or \(n, d\) for set 1": lambda: Multisets.from_arrays([[1.0], [[[1.0]]]]),
         r"X: expected shape \(R, n\)": lambda: Multisets.from_arrays(np.ones(3)),
-        r"one number of dimensions, got \[1, 2\]": lambda: Multisets.from_arrays([[1.0], [[1.0, 2.0]]]),
+        r"equal dimension, got \[1, 2\]": lambda: Multisets.from_arrays([[1.0], [[1.0, 2.0]]]),
     }.items():
         with pytest.raises(AbelnetError, match=message):
             act()

@@ -1,4 +1,4 @@
-"""From examples to the law behind them: closed form, families, trained curves, and the choice between them."""
+"""Learns laws from examples: closed form, parametric families, trained curves, and model selection."""
 
 from abelnet.discovery.estimator import LawRegressor
 from abelnet.discovery.report import LearnedLaw

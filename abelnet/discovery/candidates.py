@@ -1,4 +1,4 @@
-"""Laws that are tried: each with its error on held-out examples, and each can be fitted to more examples."""
+"""Candidate laws: each has a held-out error, and can be refitted to more examples."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from abelnet.operation import AbelianNet, Operation
 from abelnet.training.loop import Settings, train
 from abelnet.training.stacks import fold_side_by_side
 
-# Where curves and networks stand in the order of plainness: behind every formula, networks last.
+# Complexity ranks of curves and networks: after every formula, networks last.
 _CURVE, _NETWORK = 20, 30
 
 
 class Candidate:
-    """A law that was tried, with its squared errors on the held-out examples. This one has nothing to fit.
+    """Candidate law with its squared errors on held-out examples; the base class has nothing to fit.
 
     Arguments:
-        title: What it is called in tables.
+        title: Name in tables.
         operation: The law.
-        complexity: Its place in the order of plainness, by which the choice prefers one law to another that explains as
-            much. For formulas this is the number of parameters and one more off the plain coordinates; for curves and
-            networks, whose many parameters are tied by smoothness, it is a rank and no count.
+        complexity: Rank for model selection, which prefers the simplest of the laws that explain the examples equally
+            well. For formulas, the number of parameters, plus one unless the family is affine; for curves and networks,
+            whose many parameters are tied by smoothness, a rank and not a count.
     """
 
     def __init__(self, title: str, operation: Operation, complexity: int = 0) -> None:
@@ -42,7 +42,7 @@ class Candidate:
 
     @property
     def parameters(self) -> int:
-        """How many numbers are fitted."""
+        """Number of fitted parameters."""
         return sum(parameter.numel() for parameter in self.operation.parameters() if parameter.requires_grad)
 
     @property
@@ -52,25 +52,25 @@ class Candidate:
 
     @property
     def rmse(self) -> float:
-        """Its root."""
+        """Root mean squared error on the held-out examples."""
         return math.sqrt(self.mse)
 
     @torch.no_grad()
     def squared_errors(self, examples: Multisets) -> Tensor:
-        """One for each example; infinite where the law gives no result."""
+        """Returns the squared error of each example; infinite if the law has no result."""
         return (_fold(self.operation, examples) - examples.targets).square().nan_to_num(math.inf)
 
     def judge(self, examples: Multisets) -> Candidate:
-        """Takes down the squared errors on these examples."""
+        """Stores the squared errors on held-out examples."""
         self.errors = self.squared_errors(examples)
         return self
 
     def fit_to_all(self, examples: Multisets, fits: Mapping[str, SpectralFit]) -> Candidate:
-        """The same kind of law fitted to all examples; as it is where that does not fit them better.
+        """Returns the law refitted to all examples, or itself if that does not fit them better.
 
         Arguments:
-            examples: All examples, or of very many a random sample.
-            fits: The closed form over all that streamed by, by coordinate.
+            examples: All examples, or a random sample if there are many.
+            fits: The closed form over the whole stream, by coordinate.
         """
         found = self._refit(examples, fits)
         better = float(found.squared_errors(examples).mean()) <= float(self.squared_errors(examples).mean())
@@ -81,7 +81,7 @@ class Candidate:
 
 
 class Formula(Candidate):
-    """A law of a family, with few numbers."""
+    """Law with a generator of a parametric family."""
 
     def __init__(self, entry: Entry) -> None:
         super().__init__(entry.title, entry.operation(), entry.complexity)
@@ -95,16 +95,16 @@ class Formula(Candidate):
         return self.entry.squared_errors(examples)
 
     def fit_to_all(self, examples: Multisets, fits: Mapping[str, SpectralFit]) -> Candidate:
-        # Rounding may cost a little, as much as the examples cannot tell.
+        # Not compared with the unrounded law: rounding may add an error that the examples cannot resolve.
         return Formula(self.entry.polish(examples).rounded(examples))
 
 
 class Curve(Candidate):
-    """A curve of the closed form.
+    """Law with a spline generator, found in closed form.
 
     Arguments:
-        found: What the closed form found.
-        penalty: The weight of the curvature that it was found with.
+        found: Solution of the closed form.
+        penalty: Curvature penalty it was found with.
     """
 
     def __init__(self, found: Spectral, penalty: float) -> None:
@@ -115,23 +115,23 @@ class Curve(Candidate):
     def _refit(self, examples: Multisets, fits: Mapping[str, SpectralFit]) -> Candidate:
         fit = fits[self.found.coordinate]
         if self.found.absorbing is not None:
-            # Sums over a stream have the poles of a grid; one in between needs the examples themselves.
+            # Streamed sums only have poles on a grid; to refine a pole takes the examples themselves.
             fit = SpectralFit(coordinate=self.found.coordinate).partial_fit(examples).refine(examples)
         for one in fit.solve(self.penalty):
             if (one.hypothesis, one.falling) == (self.found.hypothesis, self.found.falling):
                 try:
                     return Curve(one, self.penalty)
-                except AbelnetError:  # a curve with no rise left
+                except AbelnetError:  # the curve is not strictly increasing
                     break
         return self
 
 
 class Trained(Candidate):
-    """A curve or a network trained on the results themselves."""
+    """Curve or network trained by gradient descent on the error of the results."""
 
     @staticmethod
     def of(candidate: Candidate, examples: Multisets) -> Trained:
-        """The operation of a candidate trained further by L-BFGS, on the squared errors of results."""
+        """Trains the operation of a candidate further by L-BFGS on the squared errors of the results."""
         operation = _polished(candidate.operation, examples)
         return Trained(f"{candidate.title}, trained", operation, candidate.complexity + 1)
 
@@ -163,7 +163,7 @@ def _polished(operation: Operation, examples: Multisets) -> Operation:
 
 
 class _NetStack(nn.Module):
-    """Networks of one dimension side by side."""
+    """Stack of one-dimensional networks, each a dimension of one network."""
 
     def __init__(self, net: AbelianNet) -> None:
         super().__init__()
@@ -174,16 +174,16 @@ class _NetStack(nn.Module):
 
 
 def train_abelian_net(fitted: Multisets, held_out: Multisets, *, seed: int = 0, epochs: int = 400) -> Trained:
-    """Trains :class:`~abelnet.AbelianNet` from several starts at once, with either sign of γ, and keeps the best.
+    """Trains :class:`~abelnet.AbelianNet` from several initial values in one stack and returns the best.
 
-    Values and results are divided by their size; the loss grows as a logarithm far out, so that heavy tails do not
-    drown the rest; the best is chosen on the held-out examples.
+    The initial values have either sign of γ. Values and results are divided by the median magnitude; the loss is
+    logarithmic for large errors, so that heavy tails do not dominate; the best is chosen on the held-out examples.
 
     Arguments:
         fitted: Examples to train on.
-        held_out: Examples to choose by.
-        seed: Random seed of the starts.
-        epochs: Number of steps, each on all examples.
+        held_out: Examples to choose the best network on.
+        seed: Random seed of the initial values.
+        epochs: Number of full-batch steps.
     """
     size = float(fitted.values.abs().median()) or 1.0
     gammas = torch.tensor([0.0, 0.3, -0.3, 1.0, -1.0, 0.05, -0.05, 0.0], dtype=torch.float64)
@@ -220,7 +220,7 @@ def train_abelian_net(fitted: Multisets, held_out: Multisets, *, seed: int = 0, 
 
 @torch.no_grad()
 def _one_of(net: AbelianNet, i: int, size: float) -> Operation:
-    """The network of one dimension, on numbers as they come."""
+    """Returns the network of one dimension of the stack, on unscaled values."""
     scale, one = Affine(1, dtype=torch.float64), _net_chain()
     scale.log_scale.fill_(-math.log(size))
     for target, source in zip(one.parameters(), net.bijection.parameters(), strict=True):

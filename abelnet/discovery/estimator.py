@@ -1,4 +1,4 @@
-"""The scikit-learn front: fit, predict and score the law behind a table of examples."""
+"""Estimator with the scikit-learn interface: fit, predict and score a law."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from abelnet.saving import load, save
 
 
 class LawRegressor(Configurable):
-    r"""Learns the commutative, associative law behind a table of examples, in the manner of scikit-learn.
+    r"""Learns a commutative, associative law from examples, with the scikit-learn interface.
 
-    Vectors are taken to be combined element by element: each dimension has a law of its own.
+    Assumes that vectors are combined elementwise: each dimension has its own law.
 
     Arguments:
-        seed: Fixes which examples are held out.
-        refuse: Whether to raise :class:`NoLawError` where the examples follow no law; otherwise the best is kept.
-        polish: Whether to train curves by gradient descent where no law of few numbers fits.
+        seed: Random seed of the held-out examples.
+        refuse: Whether to raise :class:`NoLawError` if the examples follow no law; otherwise the best law is kept.
+        polish: Whether to train curves by gradient descent if no parametric law fits.
 
     Attributes:
-        laws_: A :class:`LearnedLaw` for each dimension, once fitted.
+        laws_: A :class:`LearnedLaw` for each dimension, after fitting.
 
     Example:
         >>> X = [[0.1, 0.2], [0.05, -0.1, 0.3], [0.2, 0.2], [-0.1, 0.4], [0.3, 0.1]] * 4
@@ -51,7 +51,7 @@ class LawRegressor(Configurable):
         self._flat = True
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments, by name."""
+        """Returns the arguments by name."""
         return {"seed": self.seed, "refuse": self.refuse, "polish": self.polish}
 
     def set_params(self, **parameters: Any) -> LawRegressor:
@@ -63,13 +63,13 @@ class LawRegressor(Configurable):
         return self
 
     def fit(self, X: Any, y: Any = None, *, on_step: Callable[[str], None] | None = None) -> LawRegressor:
-        """Learns from multisets and their results.
+        """Fits the law to multisets and their results.
 
         Arguments:
-            X: A list of arrays :math:`(n_i)` or :math:`(n_i, d)`, or a table :math:`(R, n)` or :math:`(R, n, d)` with
-                NaN where there is no element, or :class:`~abelnet.Multisets`.
-            y: Results, :math:`(R)` or :math:`(R, d)`; not needed where ``X`` has targets.
-            on_step: Called with a word about each step.
+            X: A list of arrays :math:`(n_i)` or :math:`(n_i, d)`; an array :math:`(R, n)` or :math:`(R, n, d)` padded
+                with NaN; or :class:`~abelnet.Multisets`.
+            y: Results, with shape :math:`(R)` or :math:`(R, d)`; not needed if ``X`` has targets.
+            on_step: Called with the name of each step.
         """
         self._streams, self._laws = [], None
         self.partial_fit(X, y)
@@ -77,7 +77,7 @@ class LawRegressor(Configurable):
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> LawRegressor:
-        """Takes in more examples; the law is worked out when it is next asked for."""
+        """Adds examples in a stream; the law is fitted when it is next needed."""
         examples = Multisets.from_arrays(X, y)
         if not examples.has_targets:
             raise AbelnetError("y: expected a result for each set, got none")
@@ -88,7 +88,7 @@ class LawRegressor(Configurable):
             self._streams = [Stream(self.seed) for _ in range(examples.dim)]
             self._flat = examples.targets.ndim == 1
         if len(self._streams) != examples.dim:
-            raise AbelnetError(f"X: expected elements of {len(self._streams)} dimensions as before, got {examples.dim}")
+            raise AbelnetError(f"X: expected {len(self._streams)} dimensions as in earlier calls, got {examples.dim}")
         for i, stream in enumerate(self._streams):
             stream.take(examples.column(i))
         self._laws = None
@@ -96,7 +96,7 @@ class LawRegressor(Configurable):
 
     @property
     def sample_(self) -> list[Multisets]:
-        """The examples of each dimension that were taken in; of very many, a random sample."""
+        """Examples seen so far in each dimension, or a random sample if there are many."""
         return [stream.sample for stream in self._streams]
 
     @property
@@ -107,7 +107,7 @@ class LawRegressor(Configurable):
         return self._laws
 
     def predict(self, X: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """The result of each multiset, of any size: :math:`(R)` where results were numbers, else :math:`(R, d)`."""
+        """Returns the result of each multiset, of any size: :math:`(R)` if ``y`` was, else :math:`(R, d)`."""
         operations = [law.operation for law in self.laws_]
         sets = Multisets.from_arrays(X)
         if sets.dim != len(operations):
@@ -118,7 +118,7 @@ class LawRegressor(Configurable):
         return table[:, 0] if self._flat and len(operations) == 1 else table
 
     def score(self, X: Any, y: Any) -> float:
-        """The part of the variance of the results that the law explains, at most 1."""
+        """Returns the fraction :math:`R^2` of the variance of the results that the law explains, at most 1."""
         found = self.predict(X)
         target = np.asarray(y, dtype=np.float64).reshape(found.shape)
         spread = float(((target - target.mean(0)) ** 2).sum())
@@ -136,18 +136,18 @@ class LawRegressor(Configurable):
         return model
 
     def save(self, folder: str | Path) -> None:
-        """Writes the laws to a folder, as :func:`abelnet.save` does."""
+        """Saves the model to a folder, with :func:`abelnet.save`."""
         save(self, folder)
 
     @staticmethod
     def load(folder: str | Path) -> LawRegressor:
-        """Reads what :meth:`save` wrote."""
+        """Loads a model saved by :meth:`save`."""
         model: LawRegressor = load(folder)
         return model
 
     def _solve(self, on_step: Callable[[str], None] | None) -> None:
         if not self._streams:
-            raise AbelnetError("predict: expected a fit before it")
+            raise AbelnetError("predict: expected a fitted model, got none; call fit first")
         say = on_step or (lambda _: None)
         self._laws = [
             learn_law(stream, seed=self.seed, refuse=self.refuse, polish=self.polish, say=say)

@@ -1,4 +1,4 @@
-r"""Laws of a few numbers, found by least squares: a generator of a known family under a sum or a product.
+r"""Parametric laws, fitted by least squares: a sum or a product over a generator of a known family.
 
 With :math:`u = g_\theta(x)`, a law is one of
 
@@ -6,10 +6,10 @@ With :math:`u = g_\theta(x)`, a law is one of
     z = g_\theta^{-1}\Big(\sum_i u_i + (n - 1) s\Big), \qquad
     z = g_\theta^{-1}\Big(u_0 + \gamma^{n - 1} \prod_i (u_i - u_0)\Big) ,
 
-the first a group, the second a semigroup in which :math:`g_\theta^{-1}(u_0)` absorbs; with the affine generator they
-are the two non-constant forms of Theorem 2. For given :math:`\theta` (and :math:`u_0`) the latent equation is linear in
-:math:`s` or in :math:`\log |\gamma|`, which gives a start for each point of a small grid; the best of them are polished
-on the residuals of the results themselves.
+a group, or a semigroup with the absorbing element :math:`g_\theta^{-1}(u_0)`; with the affine generator, these are the
+two non-constant forms of Theorem 2. For given :math:`\theta` (and :math:`u_0`) the latent equation is linear in
+:math:`s` or in :math:`\log |\gamma|`, which gives an initial value for each point of a small grid; the best of them are
+refined by nonlinear least squares on the results.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from abelnet.laws import Polynomial, Sum
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
 
-# Residuals of results that a law cannot give, in units of the spread of the results.
+# Residual where a law has no result, in standard deviations of the results.
 _IMPOSSIBLE = 1e3
 _STARTS = 3
 _PLAINEST = next(iter(FAMILIES))
@@ -41,13 +41,13 @@ _PLAINEST = next(iter(FAMILIES))
 
 @dataclass(frozen=True)
 class Entry:
-    """A law of a family with its numbers.
+    """Law with a generator of a parametric family.
 
     Attributes:
-        kind: The family of the generator, a key of :data:`~abelnet.bijections.FAMILIES`.
+        kind: Family of the generator, a key of :data:`~abelnet.bijections.FAMILIES`.
         form: ``"sum"`` or ``"product"``.
         theta: Parameters of the generator.
-        coefficients: ``()`` for a sum with :math:`s = 0`, else :math:`(s)`; for a product :math:`(u_0, \\gamma)`.
+        coefficients: ``()`` for a sum with :math:`s = 0`, otherwise :math:`(s)`; for a product, :math:`(u_0, \\gamma)`.
     """
 
     kind: str
@@ -57,28 +57,28 @@ class Entry:
 
     @property
     def family(self) -> Family:
-        """The family of the generator."""
+        """Family of the generator."""
         return FAMILIES[self.kind]
 
     @property
     def parameters(self) -> int:
-        """How many numbers it has."""
+        """Number of parameters."""
         return len(self.theta) + len(self.coefficients)
 
     @property
     def complexity(self) -> int:
-        """The number of parameters, plus one for leaving the plain coordinates."""
+        """Number of parameters, plus one unless the family is affine."""
         return self.parameters + (self.kind != _PLAINEST)
 
     @property
     def title(self) -> str:
-        """What it is called in tables."""
+        """Name in tables."""
         return f"{self.form} of {self.kind}"
 
     def predict(self, examples: Multisets) -> Tensor:
-        """The result of each multiset; NaN where the law cannot give one."""
-        # Least squares asks about a thousand times for a few hundred sets. The fold of the law, which has gradients and
-        # is exact near its identity, takes ten times as long as these two sums; a test holds them to the same results.
+        """Returns the result of each multiset; NaN if the law has none."""
+        # Least squares evaluates a few hundred sets about a thousand times. The fold of the law, which has gradients
+        # and is exact near its identity, takes ten times as long as these two sums; a test checks that they agree.
         u = self.family.forward(examples.values, *self.theta).numpy()[:, 0]
         starts, more = examples.ptr.numpy()[:-1], examples.sizes.numpy() - 1
         with np.errstate(all="ignore"):
@@ -92,17 +92,17 @@ class Entry:
         return self.family.inverse(torch.from_numpy(w), *self.theta)
 
     def loss(self, examples: Multisets) -> float:
-        """The mean squared error."""
+        """Returns the mean squared error."""
         return float(self.squared_errors(examples).mean())
 
     def squared_errors(self, examples: Multisets) -> Tensor:
-        """One for each example; infinite where the law cannot give a result."""
+        """Returns the squared error of each example; infinite if the law has no result."""
         if not self._is_sound(examples):
             return torch.full_like(examples.targets, math.inf)
         return (self.predict(examples) - examples.targets).square().nan_to_num(math.inf)
 
     def operation(self) -> Operation:
-        """The law as an operation on numbers."""
+        """Returns the law as a one-dimensional operation."""
         bijection = Generator(1, self.kind, self.theta, dtype=torch.float64)
         if self.form == "sum":
             shift = self.coefficients[0] if self.coefficients else 0.0
@@ -111,7 +111,7 @@ class Entry:
         return Operation(bijection, Polynomial(gamma, -1 / gamma - absorbing))
 
     def polish(self, examples: Multisets, evaluations: int = 400) -> Entry:
-        """The entry of this form nearby that fits the examples best in the least-squares sense."""
+        """Returns the least-squares fit of the same family and form, started from this entry."""
         limits = self.family.lower_limits(examples.values)
         raw = self._to_raw(limits)
         if len(raw) == 0:
@@ -132,10 +132,10 @@ class Entry:
         return found if found.loss(examples) <= self.loss(examples) else self
 
     def rounded(self, examples: Multisets) -> Entry:
-        """The entry with the fewest digits that the examples do not tell from this one.
+        """Returns the entry with the fewest digits that the examples cannot distinguish from this one.
 
-        Rounding may add to the sum of squares no more than an error of the parameters would that is as large as their
-        uncertainty.
+        Rounding may increase the sum of squares by no more than an error of the parameters as large as their
+        uncertainty would.
         """
         numbers = (*self.theta, *self.coefficients)
         errors = float(self.squared_errors(examples).sum())
@@ -155,7 +155,7 @@ class Entry:
         return self
 
     def _units(self, examples: Multisets) -> list[float]:
-        """What each number is small or large against: the size of the values that it stands beside."""
+        """Returns the scale of each parameter: the magnitude of the values that it is combined with."""
         u = self.family.forward(examples.values, *self.theta).abs().median().item()
         of_latent = 0.1 * u if 0 < u < math.inf else 1.0
         beside = [of_latent] if self.form == "sum" else [of_latent, abs(self.coefficients[-1])]
@@ -168,7 +168,7 @@ class Entry:
         return bool((examples.values > low).all() and (examples.values < high).all())
 
     def _to_raw(self, limits: Sequence[float | None]) -> np.ndarray[Any, Any]:
-        """Numbers without bounds: thresholds by the logarithm of what lies between them and the data."""
+        """Returns unconstrained parameters: thresholds become the logarithm of their distance from the data."""
         raw = [
             value if limit is None else math.log(max(value - limit, 1e-300))
             for value, limit in zip(self.theta, limits, strict=True)
@@ -187,13 +187,13 @@ class Entry:
         coefficients = numbers[len(theta) :]
         if self.form == "product":
             absorbing, log = coefficients
-            # The sign stays, and so does what an exponential would take to 0.
+            # Keep the sign, and keep the magnitude above 0 if the exponential underflows.
             coefficients = [absorbing, math.copysign(math.exp(min(700.0, log)) or 1e-300, self.coefficients[1])]
         return replace(self, theta=tuple(theta), coefficients=tuple(coefficients))
 
 
 def fit_dictionary(examples: Multisets) -> Iterator[Entry]:
-    """The best entry of each family and form on these examples, the plainest first."""
+    """Fits each family in each form and yields the best entry of each, simplest first."""
     others = [kind for kind in FAMILIES if kind != _PLAINEST]
     order = [(_PLAINEST, "sum", False), (_PLAINEST, "sum", True), (_PLAINEST, "product", True)]
     order += [(kind, "sum", False) for kind in others]
@@ -207,7 +207,7 @@ def fit_dictionary(examples: Multisets) -> Iterator[Entry]:
 
 
 def _starts(kind: str, form: str, shifted: bool, examples: Multisets) -> Iterator[Entry]:
-    """A grid of starts; for each point the latent equation gives the coefficient in which it is linear."""
+    """Yields initial values on a grid; the coefficient in which the latent equation is linear is solved for."""
     more = (examples.sizes - 1).to(examples.targets.dtype)
     family = FAMILIES[kind]
     for theta in family.starts(examples.values, examples.targets):
@@ -229,7 +229,7 @@ def _starts(kind: str, form: str, shifted: bool, examples: Multisets) -> Iterato
 
 
 def _absorbing_grid(seen: Tensor) -> list[float]:
-    """Places where a law of products may have its zero: among the values, near their ends, and beyond."""
+    """Returns absorbing elements to try for a product: among the latent values, near their limits, and beyond."""
     some = seen[:: max(1, len(seen) // 4096)]
     inside = torch.quantile(some, torch.linspace(0.05, 0.95, 10, dtype=seen.dtype)).tolist()
     low, high = seen.min().item(), seen.max().item()
@@ -239,7 +239,7 @@ def _absorbing_grid(seen: Tensor) -> list[float]:
 
 
 def _round(value: float, unit: float, digits: int) -> float:
-    """To this many digits after the first that matters; to a simple fraction where that is the same number."""
+    """Rounds to this many digits after the first significant one, or to a simple fraction if that is closer."""
     size = max(abs(value), unit)
     places = digits - math.floor(math.log10(size)) if size > 0 else digits
     fraction = Fraction(value).limit_denominator(3) if 0.1 < abs(value) < 10 else None

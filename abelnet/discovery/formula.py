@@ -1,9 +1,9 @@
-r"""Formulas of operations, as text and as LaTeX, from the symbolic forms that laws and bijections own.
+r"""Formulas of operations, as text and as LaTeX, from the symbolic forms of laws and bijections.
 
-An operation over a curve of few numbers reads in one of two ways: directly, where that is short, such as
-``(x^3 + y^3)^(1/3)``, or by its generator, ``g⁻¹(g(x) + g(y)), g(x) = …``. One over a curve of many numbers is no
-formula: ``φ⁻¹(φ(x) + φ(y)), φ a curve``. Direct formulas are those for positive numbers: a power :math:`x^p` goes on to
-negative ones as :math:`\operatorname{sign}(x) |x|^p`.
+An operation with few parameters is written directly if that is short, such as ``(x^3 + y^3)^(1/3)``, and otherwise in
+terms of its generator, ``g⁻¹(g(x) + g(y)), g(x) = …``. An operation with many parameters has no readable formula:
+``φ⁻¹(φ(x) + φ(y)), φ a curve``. Direct formulas assume positive numbers: a power :math:`x^p` extends to negative
+numbers as :math:`\operatorname{sign}(x) |x|^p`.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from abelnet.operation import Operation
 if TYPE_CHECKING:
     from sympy import Expr
 
-# A bijection with more numbers than these for each dimension is a curve, not a formula.
+# A bijection with more parameters per dimension is a curve, not a formula.
 _MOST_NUMBERS = 3
-# A quotient of polynomials with more terms than these is harder to read than the generator.
+# A rational function with more terms is harder to read than its generator.
 _MOST_TERMS = 4
-# A number below this beside the terms of a product is what rounding leaves where it cancels.
+# A constant term below this, beside a product, is the rounding error of a cancellation.
 _LEFTOVER = 1e-15
 
 
 def expression(operation: Operation, dimension: int = 0) -> Expr:
-    r"""The operation on two real elements ``x`` and ``y``, for sympy.
+    r"""Returns the operation on two real elements ``x`` and ``y`` as a sympy expression.
 
-    A curve of many numbers is not put into itself, which would be a formula of pages: it stands as the functions ``φ``
-    and ``φ⁻¹``, which ``operation.bijection.expression`` and ``inverse_expression`` spell out.
+    A bijection with many parameters is not expanded, which would take pages: it appears as the functions ``φ`` and
+    ``φ⁻¹``, which ``operation.bijection.expression`` and ``inverse_expression`` return in full.
 
     Arguments:
         operation: The operation.
-        dimension: Which dimension of it.
+        dimension: Dimension of the operation.
 
     Example:
         >>> from abelnet import AbelianGroup, Generator, RationalQuadraticSpline
@@ -55,11 +55,11 @@ def expression(operation: Operation, dimension: int = 0) -> Expr:
 
 
 def formula(operation: Operation, dimension: int = 0) -> str:
-    """The operation on two elements, as text.
+    """Returns the operation on two elements as text.
 
     Arguments:
         operation: The operation.
-        dimension: Which dimension of it.
+        dimension: Dimension of the operation.
 
     Example:
         >>> from abelnet import AbelianGroup, Generator, Operation, Polynomial, RationalQuadraticSpline
@@ -80,11 +80,11 @@ def formula(operation: Operation, dimension: int = 0) -> str:
 
 
 def latex(operation: Operation, dimension: int = 0) -> str:
-    r"""The operation on two elements, as LaTeX.
+    r"""Returns the operation on two elements as LaTeX.
 
     Arguments:
         operation: The operation.
-        dimension: Which dimension of it.
+        dimension: Dimension of the operation.
 
     Example:
         >>> from abelnet import AbelianGroup, Generator
@@ -106,7 +106,7 @@ def latex(operation: Operation, dimension: int = 0) -> str:
 
 
 def number(value: float) -> str:
-    """A number with six digits, as short as it can be written; thirds as such.
+    """Formats a number with six significant digits, as short as possible; thirds as fractions.
 
     Example:
         >>> number(2.0), number(-1 / 3), number(1.5e9)
@@ -119,7 +119,7 @@ def number(value: float) -> str:
 
 
 class _Reading(NamedTuple):
-    """A formula, directly, or in terms of a generator; a curve of many numbers is not spelled out."""
+    """Formula, direct or in terms of a generator; a curve with many parameters is not written out."""
 
     law: Expr
     generator: str | None = None
@@ -148,7 +148,7 @@ def _is_short(bijection: Bijection) -> bool:
 
 
 def _law(operation: Operation, u: Expr, v: Expr, dimension: int) -> Expr:
-    """The law of latent elements, without what rounding leaves of a number that cancels."""
+    """Returns the law on latent elements, without the rounding error of a constant that cancels."""
     import sympy
 
     a, b = sympy.symbols("a b")
@@ -160,12 +160,12 @@ def _law(operation: Operation, u: Expr, v: Expr, dimension: int) -> Expr:
 
 
 def _direct(operation: Operation, x: Expr, y: Expr, dimension: int) -> Expr | None:
-    """The operation in terms of its elements where that reads at a glance."""
+    """Returns the operation in terms of its elements, or None if that is hard to read."""
     import sympy
 
     bijection = operation.bijection
     result = _law(operation, bijection.expression(x, dimension), bijection.expression(y, dimension), dimension)
-    # A positive symbol in between, so that the signs of powers are not spelled out.
+    # A positive symbol as placeholder, so that sympy does not write out the signs of powers.
     latent = sympy.Dummy(positive=True)
     result = sympy.expand_trig(bijection.inverse_expression(latent, dimension).xreplace({latent: result}))
     if max(sum(node == element for node in sympy.preorder_traversal(result)) for element in (x, y)) <= 1:

@@ -1,4 +1,4 @@
-"""The text of formulas: a sympy printer with real minus signs, dots for products, and numbers of six digits.
+"""Text of formulas: a sympy printer with typographic minus signs, dots for products, and six significant digits.
 
 Importing this module imports sympy.
 """
@@ -21,7 +21,7 @@ _LARGEST_ROOT = 12
 
 
 class FormulaPrinter(StrPrinter):  # type: ignore[misc]
-    """Prints an expression of two elements x and y as people write it.
+    """Prints an expression of two elements x and y in common notation.
 
     Example:
         >>> from sympy.abc import x, y
@@ -82,7 +82,7 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
         return text
 
     def _signed(self, term: Expr) -> tuple[str, str]:
-        """The sign of a term, empty where it is positive, and the rest."""
+        """Returns the sign of a term, empty if positive, and the rest."""
         factor, rest = _split(term)
         if isinstance(rest, log):
             return "", self._print(term)
@@ -110,21 +110,21 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
         return _in_parentheses(text) if isinstance(part, Add) or (part.is_number and float(part) < 0) else text
 
     def _quotient(self, expr: Expr) -> str:
-        """An element by its unit, ``x / 2``: how curves with a scale are written."""
+        """Returns a scaled element as a quotient, such as ``x / 2``."""
         factor, rest = _split(expr)
         unit = number(1 / factor)
         return self._print(rest) if unit == "1" else f"{self._factor(rest)} / {unit}"
 
 
 def _split(term: Expr) -> tuple[float, Expr]:
-    """The number that a term is multiplied by, and the rest."""
+    """Returns the numeric coefficient of a term, and the rest."""
     numbers = [part for part in Mul.make_args(term) if part.is_number]
     rest = [part for part in Mul.make_args(term) if not part.is_number]
     return float(Mul(*numbers)), Mul(*rest)
 
 
 def _elements(term: Expr) -> tuple[int, list[str]]:
-    """What a term is sorted by: terms of the first element, of the second, of both, then numbers."""
+    """Returns the sort key of a term: terms of the first element, the second, both, then numbers."""
     names = sorted(str(symbol) for symbol in term.free_symbols)
     return (0 if len(names) == 1 else 1 if names else 2), names
 

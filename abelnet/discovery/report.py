@@ -1,4 +1,4 @@
-"""What was learned: the law of one dimension, and the evidence for it."""
+"""Result of learning: the law of one dimension, and the evidence for it."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from abelnet.operation import Operation
 if TYPE_CHECKING:
     from sympy import Expr
 
-# Landmarks closer to 0 than this are 0: what rounding leaves of it.
+# Identities and absorbing elements below this are 0, up to rounding.
 _ZERO = 1e-12
 
 
 class Tried(NamedTuple):
-    """A law that was tried.
+    """Candidate law that was tried.
 
     Attributes:
-        title: What kind it is.
-        parameters: How many numbers were fitted.
-        rmse: Error on held-out examples.
+        title: Name of the candidate.
+        parameters: Number of fitted parameters.
+        rmse: Root mean squared error on held-out examples.
     """
 
     title: str
@@ -39,15 +39,15 @@ class Tried(NamedTuple):
 
 @dataclass
 class LearnedLaw(Configurable):
-    """The law of one dimension, and why it was chosen.
+    """Learned law of one dimension, with the evidence for it.
 
     Attributes:
-        operation: The law, ready to use, in float64.
-        title: What kind it is.
-        rmse: Error on held-out examples, before the law was fitted to all.
-        explained: Part of the variance of the held-out results that it explains.
-        tried: Every law that was tried, best first.
-        eigenvalues: How far the examples are from any group and from any semigroup.
+        operation: The law as an operation, in float64.
+        title: Name of the candidate that was chosen.
+        rmse: Root mean squared error on held-out examples, before the law is refitted to all examples.
+        explained: Fraction of the variance of the held-out results that the law explains.
+        tried: All candidates, best first.
+        eigenvalues: Distance of the examples from any group and from any semigroup.
 
     Example:
         >>> from abelnet import AbelianGroup, Generator
@@ -70,17 +70,17 @@ class LearnedLaw(Configurable):
 
     @property
     def formula(self) -> str:
-        """The law of two elements as text, such as ``x∘y = x + y − x·y``."""
+        """The law on two elements as text, such as ``x∘y = x + y − x·y``."""
         return formula.formula(self.operation)
 
     @property
     def latex(self) -> str:
-        """The law of two elements as LaTeX."""
+        """The law on two elements as LaTeX."""
         return formula.latex(self.operation)
 
     @property
     def sympy(self) -> Expr:
-        """The law of two real elements ``x`` and ``y`` for sympy, curves of many numbers as the function ``φ``.
+        """The law on two real elements ``x`` and ``y`` as a sympy expression; long curves appear as the function ``φ``.
 
         Example:
             >>> from abelnet import AbelianSemigroup, Generator
@@ -96,16 +96,16 @@ class LearnedLaw(Configurable):
 
     @property
     def identity(self) -> float | None:
-        """The element that changes nothing, if there is one among real numbers."""
+        """Identity element, or None if no real number is one."""
         return self._element(self.operation.law.identity(1))
 
     @property
     def absorbing(self) -> float | None:
-        """The element that absorbs all others, if there is one among real numbers."""
+        """Absorbing element, or None if no real number is one."""
         return self._element(self.operation.law.absorbing(1))
 
     def summary(self) -> str:
-        """The law in a few lines."""
+        """Returns the law and its properties in a few lines."""
         inverses = "of every element" if self.is_group else "of every element but the absorbing one"
         if self.operation.law.identity(1) is None:
             inverses = "none"

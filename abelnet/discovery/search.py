@@ -1,17 +1,19 @@
-r"""Which law made these examples: the closed form, laws of few numbers, then curves, chosen on held-out examples.
+r"""Symbolic regression of laws: closed form, parametric laws and curves, with model selection on held-out examples.
 
-One call learns from multisets and their results, with no settings:
+One call learns from multisets and their results, without hyperparameters:
 
-1. the examples are divided, three quarters to fit, one quarter to judge;
-2. :mod:`~abelnet.discovery.spectral` says how far they are from any group and from any semigroup;
+1. three quarters of the examples are fitted, one quarter is held out;
+2. :mod:`~abelnet.discovery.spectral` measures their distance from any group and from any semigroup;
 3. :mod:`~abelnet.discovery.families` fits every generator in sum and in product form; maximum and minimum are
    tried too;
-4. where none of these explains the held-out examples, the curve of the closed form and :class:`~abelnet.AbelianNet` are
+4. if none of these explains the held-out examples, the curve of the closed form and :class:`~abelnet.AbelianNet` are
    trained by gradient descent;
-5. of all that explain the held-out examples as well as the best does, the simplest wins, and is fitted to all examples.
+5. of all candidates that explain the held-out examples as well as the best one, the simplest is chosen, and refitted to
+   all examples.
 
-If what wins explains little, or if a plain regression that knows no law explains the held-out examples much better, the
-examples follow no such law, and this is said instead.
+If the chosen law explains little, or if a plain regression that assumes no law explains the held-out examples much
+better, the examples follow no such law, and :class:`NoLawError` is raised,
+unless ``refuse`` is False.
 """
 
 from __future__ import annotations
@@ -37,17 +39,17 @@ from abelnet.laws import Constant, Law, Maximum, Minimum, Sum
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
 
-# Laws are tried on no more examples than these; what wins is fitted to all.
+# Candidates are fitted to at most this many examples; the chosen one is refitted to all.
 _FITTED = 2_000
 _HELD_OUT = 0.25
 _EXACT = 1e-9
 _LEAST_EXPLAINED = 0.8
 PENALTIES = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)
-"""Weights of the curvature that curves of the closed form are tried with."""
+"""Curvature penalties tried for the closed form."""
 
 
 class NoLawError(AbelnetError):
-    """Raised where examples follow no commutative, associative law; the message has the evidence."""
+    """Raised if examples follow no commutative, associative law; the message has the evidence."""
 
 
 def learn_law(
@@ -58,14 +60,14 @@ def learn_law(
     polish: bool = True,
     say: Callable[[str], None] = lambda _: None,
 ) -> LearnedLaw:
-    """The law behind the examples of one dimension.
+    """Learns the law of one dimension from examples.
 
     Arguments:
         stream: The examples.
-        seed: Random seed for the examples that are held out.
-        refuse: Whether to raise :class:`NoLawError` where they follow no law.
-        polish: Whether to train curves where no law of few numbers fits.
-        say: Called with a word about each step.
+        seed: Random seed of the held-out examples.
+        refuse: Whether to raise :class:`NoLawError` if the examples follow no law.
+        polish: Whether to train curves if no parametric law fits.
+        say: Called with the name of each step.
     """
     examples = _distinct(stream.sample)
     _check_enough(examples)
@@ -88,7 +90,7 @@ def learn_law(
                 break
     tried = plain + curves
     best = min(tried, key=lambda one: one.mse)
-    # A regression that knows no law and is exact where laws are not: training would not find one either.
+    # If a regression that assumes no law is exact and laws are not, training will not find a law either.
     hopeless = best.mse > 0.01 * spread and _plain_regression(fitted, held_out, best.errors)[0] < 1e-6 * spread
     if polish and not hopeless and (_simplest(tried, spread) in curves or best.mse > 0.05 * spread):
         say("training")
@@ -106,12 +108,12 @@ def learn_law(
 
 
 def _plain(law: Law) -> Candidate:
-    """A law over numbers as they are."""
+    """Returns the candidate that applies a law to untransformed values."""
     return Candidate(law.name.lower(), Operation(Generator(1, "affine", dtype=torch.float64), law))
 
 
 def _distinct(examples: Multisets) -> Multisets:
-    """Each example once: a copy on both sides of the division would judge a law by what it was fitted to."""
+    """Removes duplicate examples, which would leak from the fitted into the held-out ones."""
     kept = []
     for size in sorted(set(examples.sizes.tolist())):
         sets = (examples.sizes == size).nonzero()[:, 0]
@@ -131,7 +133,7 @@ def _check_enough(examples: Multisets) -> None:
 
 
 def _simplest(tried: Sequence[Candidate], spread: float) -> Candidate:
-    """The simplest whose squared errors do not exceed those of the best by more than their chance difference."""
+    """Returns the simplest candidate whose squared errors exceed those of the best by at most two standard errors."""
     best = min(tried, key=lambda one: one.mse)
     exact = 1e-24 * spread
 
@@ -140,7 +142,7 @@ def _simplest(tried: Sequence[Candidate], spread: float) -> Candidate:
         if not bool(difference.isfinite().all()):
             return False
         chance = 2 * float(difference.std()) / math.sqrt(len(difference)) if len(difference) > 1 else 0.0
-        # A law that errs several times more than the best is not saved by chance.
+        # A law with several times the error of the best is not excused by chance.
         allowed = chance if one.mse <= 4 * best.mse + exact else 0.0
         return float(difference.mean()) <= allowed + 1e-3 * best.mse + exact
 
@@ -150,7 +152,7 @@ def _simplest(tried: Sequence[Candidate], spread: float) -> Candidate:
 def _curves(
     stream: Stream, fitted: Multisets, held_out: Multisets, *, stream_has_more: bool
 ) -> tuple[list[Candidate], dict[str, float]]:
-    """The curves of the closed form, best first, smoothed as the held-out examples like it; and the eigenvalues."""
+    """Returns the curves of the closed form, best first, with penalties chosen on held-out error; and eigenvalues."""
     eigenvalues: dict[str, float] = {}
     found: dict[str, Candidate] = {}
     for coordinate, fit in stream.fits.items():
@@ -161,13 +163,13 @@ def _curves(
             eigenvalues[f"{one.hypothesis}, {coordinate}"] = float(one.eigenvalue)
         solutions = [(one, penalty) for penalty in PENALTIES for one in refined.solve(penalty)]
         if stream_has_more:
-            # All that streamed by, but what a curve is judged on. A group alone: poles stand on a grid there.
+            # The whole stream without the held-out examples; groups only, since its poles are on a grid.
             streamed = fit.without(held_out)
             solutions += [(streamed.solve(penalty)[0], penalty) for penalty in PENALTIES]
         for one, penalty in solutions:
             try:
                 curve = Curve(one, penalty).judge(held_out)
-            except AbelnetError:  # a curve with no rise left
+            except AbelnetError:  # the curve is not strictly increasing
                 continue
             if curve.title not in found or curve.mse < found[curve.title].mse:
                 found[curve.title] = curve
@@ -184,16 +186,16 @@ def _check_law(
     *,
     refuse: bool,
 ) -> None:
-    """Raises where the winner explains little, or much less than a regression that knows no law."""
+    """Raises if the chosen law explains little, or much less than a regression that assumes no law."""
     if not refuse:
         return
     evidence = f"the best law, {winner.title}, explains {100 * explained:.3g} % of the variance of held-out results"
     values = ", ".join(f"{name}: {value:.2g}" for name, value in eigenvalues.items())
     plain, ours = _plain_regression(fitted, held_out, winner.errors)
-    # Better by more than a chance difference, and by enough to matter.
+    # By more than chance, and by enough to matter.
     much_better = plain < 0.25 * ours and ours > 1e-6 * float(held_out.targets.var())
     if much_better:
-        evidence += f"; where a plain regression that knows no law errs by {plain**0.5:.3g}, it errs by {ours**0.5:.3g}"
+        evidence += f"; its error is {ours**0.5:.3g}, that of a plain regression without a law is {plain**0.5:.3g}"
     if much_better or not explained >= _LEAST_EXPLAINED:
         raise NoLawError(
             f"y: expected the results of a commutative, associative law; {evidence}; eigenvalues (0 for a law, about 1 "
@@ -202,7 +204,7 @@ def _check_law(
 
 
 def _plain_regression(fitted: Multisets, held_out: Multisets, errors: Tensor) -> tuple[float, float]:
-    """Mean squared errors, on sizes with enough examples, of a regression for each size, and of the law."""
+    """Returns mean squared errors of one regression per size, and of the law, on sizes with enough examples."""
     plain, ours = [], []
     for size in sorted(set(fitted.sizes.tolist())):
         train_rows, test_rows = fitted.sizes == size, held_out.sizes == size
@@ -221,6 +223,6 @@ def _plain_regression(fitted: Multisets, held_out: Multisets, errors: Tensor) ->
 
 
 def _features(examples: Multisets, size: int) -> np.ndarray[Any, Any]:
-    """One, the elements in order, and the elements sorted."""
+    """Returns the features of the regression: a constant, the elements in order, and the elements sorted."""
     values = examples.values.reshape(-1, size).numpy()
     return np.concatenate((np.ones((len(values), 1)), values, np.sort(values, 1)), 1)

@@ -1,15 +1,15 @@
-r"""The closed form: which law explains the examples, by eigenvalues, with no local minima.
+r"""Closed form: fits a law by a generalized eigenproblem, without local minima.
 
 If :math:`y = x_1 \circ \dots \circ x_n` is a group, :math:`\sum_i \varphi(x_i) - \varphi(y) = 0`, which is linear in
-:math:`\varphi`. With :math:`\varphi = \sum_k c_k B_k` on splines, :math:`a_r = \sum_i B(x_{ri}) - B(y_r)` and the
-centred values :math:`P` of the basis, the best :math:`\varphi` of unit variance is a generalised eigenvector,
+:math:`\varphi`. With :math:`\varphi = \sum_k c_k B_k` in a spline basis, :math:`a_r = \sum_i B(x_{ri}) - B(y_r)` and
+the centered values :math:`P` of the basis, the best :math:`\varphi` of unit variance is a generalized eigenvector,
 
 .. math:: \lambda = \min_c \frac{c^\top (A^\top A / R + \mu \Omega) c}{c^\top (P^\top P / N) c} ,
 
-and :math:`\lambda` says how well *any* group explains the examples: 0 exactly, 1 not at all. For a semigroup the same
-holds for :math:`\psi = \log |\varphi|`, which has a pole where :math:`\varphi` crosses zero, at the element that
-absorbs all others: :math:`\log |x - x_0|` joins the basis, and :math:`x_0` is searched on a grid. All that is
-needed are sums over examples, so they can come in parts, and parts can be merged.
+and :math:`\lambda` measures how well *any* group explains the examples: 0 exactly, 1 not at all. For a semigroup the
+same holds for :math:`\psi = \log |\varphi|`, which has a pole where :math:`\varphi` crosses zero, at the absorbing
+element: :math:`\log |x - x_0|` is added to the basis, and :math:`x_0` is searched on a grid. The fit only needs sums
+over examples, so it is streaming and mergeable.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ COORDINATES: dict[str, tuple[str, tuple[float, ...]]] = {
     "log x": ("logarithm", (0.0,)),
     "logit x": ("logit", ()),
 }
-"""Coordinates that curves may be drawn in: the generator of each, and its parameters."""
+"""Coordinates in which curves are fitted: the family of each, and its parameters."""
 
 
 def fits_coordinate(examples: Multisets, coordinate: str) -> bool:
-    """Whether all values and results have this coordinate."""
+    """Returns whether all values and results are in the domain of a coordinate."""
     kind, parameters = COORDINATES[coordinate]
     low, high = FAMILIES[kind].domain(*parameters)
     return all(bool((x > low).all() and (x < high).all()) for x in (examples.values, examples.targets))
@@ -52,17 +52,17 @@ def fits_coordinate(examples: Multisets, coordinate: str) -> bool:
 
 @dataclass(frozen=True)
 class Spectral:
-    """What the closed form found under one hypothesis.
+    """Solution of the closed form under one hypothesis.
 
     Attributes:
         hypothesis: ``"group"`` or ``"semigroup"``.
-        eigenvalue: How far the examples are from such a law, 0 to about 1.
-        absorbing: The absorbing element, of a semigroup.
-        points: Places :math:`(K)` between which the curve is interpolated.
-        curve: :math:`\\varphi` there, increasing.
-        slopes: Its slopes there; not to be trusted where they are not positive.
-        coordinate: What places are, a key of :data:`COORDINATES`.
-        falling: Whether :math:`\\varphi` is the negative of the curve; of a semigroup, where the sign matters.
+        eigenvalue: Distance of the examples from such a law, from 0 to about 1.
+        absorbing: Absorbing element; for semigroups.
+        points: Interpolation points :math:`(K)`.
+        curve: :math:`\\varphi` at the points, increasing.
+        slopes: Slopes at the points; unreliable if not positive.
+        coordinate: Coordinate of the points, a key of :data:`COORDINATES`.
+        falling: Whether :math:`\\varphi` is the negative of the curve; for semigroups, where the sign matters.
     """
 
     hypothesis: str
@@ -75,7 +75,7 @@ class Spectral:
     falling: bool = False
 
     def operation(self) -> Operation:
-        """The law as an operation on numbers, over a spline."""
+        """Returns the law as a one-dimensional operation with a spline."""
         bijection = spline_through(self.points, self.curve, self.slopes)
         if self.coordinate != "x":
             generator = Generator(1, *COORDINATES[self.coordinate], dtype=torch.float64).requires_grad_(False)
@@ -87,15 +87,13 @@ class Spectral:
 
 
 class SpectralFit:
-    r"""Gathers the sums of the closed form, and solves it.
+    r"""Streaming, mergeable fit of the closed form.
 
-    Knots stand at quantiles of the values and results of the first part; what lies beyond them later is taken along
-    straight lines.
+    Knots are quantiles of the values and results of the first batch; beyond them the splines are extrapolated linearly.
 
     Arguments:
         knots: Number of inner knots.
-        coordinate: Whether to work in ``"x"``, in ``"log x"``, for positive numbers, or in ``"logit x"``, for numbers
-            between 0 and 1.
+        coordinate: ``"x"``; ``"log x"``, for positive numbers; or ``"logit x"``, for numbers between 0 and 1.
 
     Example:
         >>> from abelnet.experiments.synthetic.data import make_dataset
@@ -117,12 +115,12 @@ class SpectralFit:
         self.total = np.zeros(0)
 
     def partial_fit(self, examples: Multisets) -> SpectralFit:
-        """Adds examples: multisets of numbers, none of them empty, with their results."""
+        """Adds a batch of examples: nonempty one-dimensional multisets with their results."""
         examples = examples.ordered()
         if bool((examples.sizes == 0).any()):
             raise AbelnetError("examples: expected no empty set to learn from, got some")
         if not fits_coordinate(examples, self.coordinate):
-            raise AbelnetError(f"examples: expected numbers that have a {self.coordinate}")
+            raise AbelnetError(f"examples: expected numbers in the domain of {self.coordinate}")
         kind, parameters = COORDINATES[self.coordinate]
         values, target = (FAMILIES[kind].forward(x, *parameters).numpy() for x in (examples.values, examples.targets))
         values, ptr = values[:, 0], examples.ptr.numpy()
@@ -143,21 +141,21 @@ class SpectralFit:
         return self
 
     def merge(self, other: SpectralFit) -> SpectralFit:
-        """Adds all that another fit with the same knots has gathered."""
+        """Adds the examples of another fit with the same knots."""
         if self._basis is None or other._basis is None or not self._basis.same(other._basis):
-            raise AbelnetError("other: expected a fit with the same knots; begin it with empty_copy() of this one")
+            raise AbelnetError("other: expected a fit with the same knots; create it with empty_copy()")
         self._add(other, 1)
         return self
 
     def empty_copy(self) -> SpectralFit:
-        """A fit with the same knots and no examples, to be filled elsewhere and merged."""
+        """Returns a fit with the same knots and no examples, to fit elsewhere and merge."""
         fit = SpectralFit(self.knots, coordinate=self.coordinate)
         if self._basis is not None:
             fit._start(self._basis)
         return fit
 
     def without(self, examples: Multisets) -> SpectralFit:
-        """A fit to all examples that this one has seen but these, which must be some of them."""
+        """Returns a fit without these examples, which must be among those added."""
         fit = self.empty_copy()
         fit._add(self, 1)
         fit._add(self.empty_copy().partial_fit(examples), -1)
@@ -169,7 +167,7 @@ class SpectralFit:
         self.count, self.points = self.count + sign * other.count, self.points + sign * other.points
 
     def refine(self, examples: Multisets, penalty: float = 1e-7, rounds: int = 9) -> SpectralFit:
-        """A fit to these examples in which the absorbing element is found between the places of the grid."""
+        """Returns a fit to these examples that locates the absorbing element between grid points."""
         fit = self
         for _ in range(rounds):
             basis, best = fit._basis, fit._best_pole(penalty)
@@ -182,13 +180,13 @@ class SpectralFit:
         return fit
 
     def solve(self, penalty: float = 1e-7) -> list[Spectral]:
-        """The best group, and the best semigroup with a rising and with a falling curve.
+        """Returns the best group, and the best semigroup with an increasing and with a decreasing curve.
 
         Arguments:
-            penalty: Weight :math:`\\mu` of the curvature, against noise.
+            penalty: Curvature penalty :math:`\\mu`, against noise.
         """
         if self._basis is None:
-            raise AbelnetError("solve: expected examples before it, got none")
+            raise AbelnetError("solve: expected a fit with examples, got none; call partial_fit first")
         basis, places = self._basis, self._basis.places
         value, c = self._smallest(None, penalty)
         curve, slopes = _rising(basis.curve(places) @ c, basis.slope(places) @ c)
@@ -196,7 +194,7 @@ class SpectralFit:
         j = self._best_pole(penalty)
         value, c = self._smallest(j, penalty)
         pole = float(basis.poles[j])
-        # Any multiple of ψ is as good; this one makes φ cross zero with a finite slope.
+        # ψ is determined up to a factor; this one makes φ cross zero with a finite slope.
         c = c / c[-1]
         points = np.unique(np.append(places[np.abs(places - pole) > 1e-9 * np.ptp(places)], pole))
         beside = np.where(points == pole, points + 1e-6 * np.ptp(places), points)
@@ -221,7 +219,7 @@ class SpectralFit:
         return min(range(len(self._basis.poles)), key=lambda j: self._smallest(j, penalty)[0])
 
     def _smallest(self, pole: int | None, penalty: float) -> tuple[float, Array]:
-        """The smallest eigenvalue and its curve, on the splines alone or with one of the poles."""
+        """Returns the smallest eigenvalue and its eigenvector, in the spline basis alone or with one pole."""
         assert self._basis is not None
         columns = np.arange(self._basis.splines)
         if pole is not None:
@@ -234,7 +232,7 @@ class SpectralFit:
         residual[: len(rough), : len(rough)] += penalty * rough
         scale = np.sqrt(np.maximum(np.diag(spread), 1e-30 * np.diag(spread).max()))
         residual, spread = residual / np.outer(scale, scale), spread / np.outer(scale, scale)
-        # Constants have no spread, so the ratio is turned over: the largest spread for the least residual.
+        # Constants have zero variance, so solve for the largest inverse ratio: variance over residual.
         residual += 1e-13 * np.trace(residual) / len(columns) * np.eye(len(columns))
         last = [len(columns) - 1] * 2
         values, vectors = eigh(spread, residual, subset_by_index=last)
@@ -243,7 +241,7 @@ class SpectralFit:
 
 @dataclass(frozen=True)
 class _Basis:
-    """Cubic splines that go on as straight lines, then logarithms with a pole at each place of a grid."""
+    """Cubic splines with linear extrapolation, followed by logarithms with poles on a grid."""
 
     edges: Array
     poles: Array
@@ -253,8 +251,8 @@ class _Basis:
         inner = np.unique(np.quantile(points, np.linspace(0, 1, knots + 2)))
         low, high = inner[0], inner[-1]
         if not high > low:
-            raise AbelnetError("examples: expected values that differ, got all the same")
-        # Knots closer than this would divide what nothing tells apart.
+            raise AbelnetError("examples: expected at least two different values, got one")
+        # Closer knots would split values that are indistinguishable.
         keep = np.concatenate(([True], np.diff(inner) > 1e-4 * (high - low) / knots))
         inner = inner[keep]
         if len(inner) < 3:
@@ -277,7 +275,7 @@ class _Basis:
 
     @property
     def places(self) -> Array:
-        """The knots, and two places between each two."""
+        """Knots, and two points between each pair."""
         knots = np.unique(self.edges)
         return np.unique(
             np.concatenate([knots[:-1] + part * np.diff(knots) for part in (0, 1 / 3, 2 / 3)] + [knots[-1:]])
@@ -285,7 +283,7 @@ class _Basis:
 
     @cached_property
     def roughness(self) -> Array:
-        """The Gram matrix of second derivatives, in units of the range."""
+        """Gram matrix of second derivatives, in units of the range."""
         low, high = self.edges[0], self.edges[-1]
         places = self.places
         second = BSpline(self.edges, np.eye(self.splines), 3).derivative(2)(places) * (high - low) ** 2
@@ -294,7 +292,7 @@ class _Basis:
         return gram
 
     def curve(self, x: Array) -> Array:
-        """Values of the splines, :math:`(N, K)`."""
+        """Returns the values of the splines, with shape :math:`(N, K)`."""
         low, high = self.edges[0], self.edges[-1]
         spline = BSpline(self.edges, np.eye(self.splines), 3)
         inside = np.clip(x, low, high)
@@ -305,7 +303,7 @@ class _Basis:
         return result
 
     def slope(self, x: Array) -> Array:
-        """Slopes of the splines, :math:`(N, K)`."""
+        """Returns the slopes of the splines, with shape :math:`(N, K)`."""
         result: Array = BSpline(self.edges, np.eye(self.splines), 3).derivative()(
             np.clip(x, self.edges[0], self.edges[-1])
         )
@@ -321,7 +319,7 @@ class _Basis:
 
 
 def _rising(curve: Array, slopes: Array) -> tuple[Array, Array]:
-    """The curve turned upwards, with what is left of dips made level but for a hair, and its slopes."""
+    """Returns the curve oriented upward, with dips flattened to a minimal rise, and its slopes."""
     if curve[-1] < curve[0]:
         curve, slopes = -curve, -slopes
     up, down = np.maximum.accumulate(curve), np.minimum.accumulate(curve[::-1])[::-1]

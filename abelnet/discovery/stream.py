@@ -1,4 +1,4 @@
-"""Examples that come in parts: what is kept of them, however many they are."""
+"""Streaming examples, in bounded memory."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from abelnet.discovery.spectral import COORDINATES, SpectralFit, fits_coordinate
 from abelnet.errors import AbelnetError
 from abelnet.multisets import Multisets
 
-# Of more examples than these a random sample is kept; the closed form takes in all.
+# Of more examples, a random sample of this size is kept; the closed form uses all.
 _SAMPLE = 20_000
-_LARGEST = 1e100  # whose squares, and their sums, are still finite
+_LARGEST = 1e100  # squares, and their sums, are still finite
 
 
 class Stream:
-    """Examples of one dimension that come in parts: sums for the closed form, and a random sample of all.
+    """Stream of examples of one dimension: sums for the closed form, and a random sample.
 
     Arguments:
         seed: Random seed of the sample.
 
     Attributes:
-        fits: The closed form in each coordinate that all examples have, over all that came.
-        seen: How many examples came.
+        fits: Closed-form fit to all examples, for each coordinate whose domain contains them.
+        seen: Number of examples seen.
     """
 
     def __init__(self, seed: int) -> None:
@@ -35,23 +35,23 @@ class Stream:
 
     @property
     def sample(self) -> Multisets:
-        """All examples, or of very many a random sample."""
+        """All examples, or a random sample if there are many."""
         if self._sample is None:
-            raise AbelnetError("sample: expected examples before it, got none")
+            raise AbelnetError("sample: expected a stream with examples, got none; call take first")
         return self._sample
 
     def take(self, examples: Multisets) -> None:
-        """Adds examples: multisets of numbers with their results."""
+        """Adds a batch of examples: one-dimensional multisets with their results."""
         numbers = torch.cat((examples.values[:, 0], examples.targets))
         size = float(numbers.abs().max())
         if size > _LARGEST or 0 < size < 1 / _LARGEST:
-            raise AbelnetError(f"X, y: expected numbers of sizes from 1e-100 to 1e100, got {size:.3g}; rescale them")
-        # A part with a number that has no logarithm, say, ends these coordinates.
+            raise AbelnetError(f"X, y: expected magnitudes from 1e-100 to 1e100, got {size:.3g}; rescale them")
+        # A batch with numbers outside the domain of a coordinate, such as the logarithm, rules it out.
         self.fits = {name: fit for name, fit in self.fits.items() if fits_coordinate(examples, name)}
         for fit in self.fits.values():
             if fit.count > 0 or bool((numbers != numbers[0]).any()):
                 fit.partial_fit(examples)
-        # Every example gets a random key, and those with the smallest are the sample: each has the same chance.
+        # Reservoir sampling: the sample has the smallest random keys, so each example is equally likely.
         keys = torch.cat((self._keys, torch.rand(len(examples), generator=self._generator, dtype=torch.float64)))
         kept = keys.argsort(stable=True)[:_SAMPLE].sort().values
         old, new = kept[kept < len(self._keys)], kept[kept >= len(self._keys)] - len(self._keys)

@@ -1,1 +1,1 @@
-"""The law where the data are: tables read in parts and folded by running states."""
+"""Laws on tables larger than memory: streaming reads and mergeable states."""

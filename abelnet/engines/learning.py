@@ -1,4 +1,4 @@
-"""Laws learned from tables on disk."""
+"""Learning laws from tables on disk."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def learn_table(
     skip_missing: bool = False,
     on_step: Callable[[str], None] | None = None,
 ) -> LawRegressor:
-    """Learns the law behind a table of examples, read in parts: the table may be larger than memory.
+    """Learns a law from a table of examples in streaming fashion; the table may be larger than memory.
 
     Arguments:
         path: A ``.csv``, ``.tsv`` or ``.parquet`` file.
-        columns: Which columns hold elements, sets and results.
-        seed: Random seed for the examples that are held out.
-        skip_missing: Whether multisets with missing numbers are skipped; otherwise they raise.
-        on_step: Called with a few words about each step.
+        columns: Columns of the elements, sets and results.
+        seed: Random seed of the held-out examples.
+        skip_missing: Whether to skip multisets with missing numbers; otherwise they raise.
+        on_step: Called with a description of each step.
 
     Returns:
-        The model, fitted.
+        The fitted model.
 
     Example:
         >>> import tempfile
@@ -54,5 +54,5 @@ def learn_table(
     if count == 0:
         raise AbelnetError(f"{path}: expected at least one multiset with its result, got none")
     say("learning")
-    _ = model.laws_  # worked out when first asked for
+    _ = model.laws_  # fitted on first access
     return model

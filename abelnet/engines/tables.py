@@ -1,4 +1,4 @@
-"""Tables on disk, a part at a time: CSV by the standard library, Parquet where pyarrow is installed."""
+"""Streaming reads of tables: CSV, and Parquet if pyarrow is installed."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ Places = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns mean what.
+    """Columns of a table.
 
-    In long form each row is an element: ``set`` names its multiset and ``values`` its coordinates. In wide form, with
-    no ``set``, each row is a multiset, and ``values`` are its elements; an empty cell is no element.
+    In long form, each row is an element: ``set`` identifies its multiset and ``values`` are its coordinates. In wide
+    form, without ``set``, each row is a multiset and ``values`` are its elements; empty cells are skipped.
 
     Attributes:
-        values: Columns of numbers.
-        set: Column that names the multiset.
-        targets: Columns of results; in long form repeated on each row of a set.
+        values: Columns of the numbers.
+        set: Column that identifies the multiset.
+        targets: Columns of the results; in long form, repeated on each row of a set.
     """
 
     values: tuple[str, ...]
@@ -43,10 +43,10 @@ class Columns:
 
     def __post_init__(self) -> None:
         if not self.values:
-            raise AbelnetError("value: expected at least one column")
+            raise AbelnetError("value: expected at least one column, got none")
         wanted = len(self.values) if self.set is not None else 1
         if self.targets and len(self.targets) != wanted:
-            raise AbelnetError(f"target: expected {wanted} columns, as many as an element has, got {len(self.targets)}")
+            raise AbelnetError(f"target: expected {wanted} columns, one per dimension, got {len(self.targets)}")
 
     @property
     def dim(self) -> int:
@@ -56,7 +56,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a table: names of sets (in wide form, line numbers), numbers, and results; NaN where a cell is empty."""
+    """Rows of a table: names of sets (in wide form, line numbers), numbers, and results; NaN for empty cells."""
 
     sets: list[str]
     values: Array
@@ -64,11 +64,11 @@ class Rows:
 
 
 def read_rows(path: str | Path, columns: Columns) -> Iterator[Rows]:
-    """Reads a table in parts that fit into memory, whatever its size.
+    """Reads a table of any size in batches of rows.
 
     Arguments:
         path: A ``.csv`` or ``.parquet`` file.
-        columns: Which columns to read.
+        columns: Columns to read.
     """
     path = Path(path)
     if not path.exists():
@@ -134,7 +134,7 @@ def _read_parquet(path: Path, columns: Columns) -> Iterator[Rows]:
     try:
         import pyarrow.parquet as parquet
     except ImportError:
-        raise AbelnetError('file: expected pyarrow for Parquet; try pip install "abelnet[tables]"') from None
+        raise AbelnetError('file: expected pyarrow to read Parquet; run pip install "abelnet[tables]"') from None
     file = parquet.ParquetFile(path)
     _check_header(path, file.schema_arrow.names, columns)
     wanted = [*columns.values, *columns.targets] + ([columns.set] if columns.set is not None else [])
@@ -164,15 +164,15 @@ def _check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
 
 
 def examples_in(path: str | Path, columns: Columns, *, skip_missing: bool = False) -> Iterator[Multisets]:
-    """Reads the sets of a table and, where columns of results are named, their targets, in parts.
+    """Reads the sets of a table in batches, with their targets if ``columns`` has any.
 
-    In long form the rows of a set should stand together, so that no more than a part is in memory; if they do not, the
-    whole table is.
+    In long form the rows of a set should be adjacent, so that only one batch is in memory; otherwise the whole table is
+    read into memory, or an error asks to sort it.
 
     Arguments:
         path: The table.
-        columns: Which columns to read.
-        skip_missing: Whether sets with missing numbers are left out; otherwise they raise.
+        columns: Columns to read.
+        skip_missing: Whether to skip sets with missing numbers; otherwise they raise.
     """
     for part in _wide(path, columns) if columns.set is None else _long(path, columns):
         sound = part.without_missing(skip_missing)
@@ -182,7 +182,7 @@ def examples_in(path: str | Path, columns: Columns, *, skip_missing: bool = Fals
 
 @dataclass(frozen=True)
 class _Sets:
-    """Sets as they come from a table, perhaps with NaN: set :math:`i` is ``values[ptr[i]:ptr[i + 1]]``."""
+    """Sets of a table, possibly with NaN: set :math:`i` is ``values[ptr[i]:ptr[i + 1]]``."""
 
     names: list[str]
     values: Array
@@ -190,7 +190,7 @@ class _Sets:
     targets: Array
 
     def without_missing(self, skip: bool) -> _Sets:
-        """Those with all their numbers; raises if there are others, unless these may be skipped."""
+        """Returns the sets without missing numbers; raises if there are others, unless they are to be skipped."""
         sizes = np.diff(self.ptr)
         sets = np.repeat(np.arange(len(sizes)), sizes)
         gaps = np.bincount(sets[np.isnan(self.values).any(1)], minlength=len(sizes))
@@ -199,8 +199,8 @@ class _Sets:
             return self
         if not skip:
             raise AbelnetError(
-                f"file: expected numbers everywhere, got {missing.sum()} sets with missing ones, the first "
-                f"{self.names[missing.argmax()]}; --skip-missing leaves them out"
+                f"file: expected no missing numbers, got {missing.sum()} sets with missing ones, the first "
+                f"{self.names[missing.argmax()]}; use --skip-missing to skip them"
             )
         names = [name for name, gap in zip(self.names, missing, strict=True) if not gap]
         ptr = np.concatenate(([0], sizes[~missing].cumsum()))
@@ -230,7 +230,7 @@ def _long(path: str | Path, columns: Columns) -> Iterator[_Sets]:
     except _ScatteredError:
         if seen:
             raise AbelnetError(
-                f"{path}: expected the rows of each {columns.set} to stand together in a table of this size; sort it"
+                f"{path}: expected the rows of each {columns.set} to be adjacent in a table of this size; sort it first"
             ) from None
         yield _gathered(path, columns)
 
@@ -240,7 +240,7 @@ class _ScatteredError(Exception):
 
 
 def _neighbours(path: str | Path, columns: Columns) -> Iterator[_Sets]:
-    """Sets whose rows stand together, the last of each part kept for the next."""
+    """Yields sets whose rows are adjacent; the last set of each batch is carried over to the next."""
     names: list[str] = []
     values = np.empty((0, len(columns.values)))
     targets = np.empty((0, len(columns.targets)))
@@ -269,13 +269,13 @@ def _cut(names: list[str], values: Array, targets: Array, starts: list[int]) -> 
     differs = ~((targets == same) | (np.isnan(targets) & np.isnan(same))).all(1)
     if differs.any():
         raise AbelnetError(
-            f"target: expected the same on each row of a set, got others in set {names[differs.argmax()]}"
+            f"target: expected the same on each row of a set, got different ones in set {names[differs.argmax()]}"
         )
     return _Sets(heads, values, ptr, targets[starts])
 
 
 def _gathered(path: str | Path, columns: Columns) -> _Sets:
-    """All sets of a table whose rows stand anywhere."""
+    """Returns all sets of a table with rows in any order."""
     parts = list(read_rows(path, columns))
     names = [name for part in parts for name in part.sets]
     values, targets = (np.concatenate([getattr(part, key) for part in parts]) for key in ("values", "targets"))
@@ -293,23 +293,23 @@ def apply_law(
     *,
     on_rows: Callable[[int], None] | None = None,
 ) -> int:
-    """Folds each set of a table, of any size, and writes one row for each: the set, then the result.
+    """Aggregates each set of a table, of any size, and writes a CSV file with one row per set: the set and the result.
 
-    The table is read in parts; what is kept is a running state for each set, so rows may stand in any order.
+    The table is read in batches; only a running state per set is kept in memory, so rows may be in any order.
 
     Arguments:
-        model: The laws.
+        model: The fitted model.
         path: The table.
-        columns: Its columns; ``targets`` are not read.
-        out: The CSV file to write.
-        on_rows: Called with the number of rows after each part.
+        columns: Columns of the table; ``targets`` are not read.
+        out: CSV file to write.
+        on_rows: Called with the number of rows after each batch.
 
     Returns:
-        The number of sets.
+        Number of sets.
     """
     laws = model.laws_
     if columns.dim != len(laws):
-        raise AbelnetError(f"value: expected {len(laws)} columns, as many as were learned from, got {columns.dim}")
+        raise AbelnetError(f"value: expected {len(laws)} columns, one per learned law, got {columns.dim}")
     accumulators = [law.operation.accumulator((0,)) for law in laws]
     places: dict[str, int] = {}
     for rows in read_rows(path, columns):

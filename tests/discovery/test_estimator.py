@@ -53,7 +53,7 @@ def test_in_parts_as_at_once() -> None:
         ([[1.0, math.inf]] * 9, [3.0] * 9, "X: expected finite numbers in set 0"),
         ([[1.0, 2.0]] * 9, [math.nan] * 9, "y: expected finite numbers, got 9"),
         ("table.csv", [1.0], "X: expected a list of arrays"),
-        ([[1e150, 2.0]] * 9, [3.0] * 9, "expected numbers of sizes from 1e-100 to 1e100, got 1e[+]150"),
+        ([[1e150, 2.0]] * 9, [3.0] * 9, "expected magnitudes from 1e-100 to 1e100, got 1e[+]150"),
         ([], [], "X: expected at least one set"),
         ([[1.0, 2.0]] * 9, None, "y: expected a result for each set, got none"),
     ],
@@ -67,7 +67,7 @@ def test_in_the_manner_of_scikit_learn() -> None:
     model = clone(LawRegressor(seed=3, polish=False))
     assert model.get_params() == {"seed": 3, "refuse": True, "polish": False}
     assert model.set_params(seed=1).seed == 1
-    with pytest.raises(AbelnetError, match="expected a fit before it"):
+    with pytest.raises(AbelnetError, match="expected a fitted model, got none; call fit first"):
         model.predict([[1.0]])
     with pytest.raises(AbelnetError, match="alpha: expected one of seed"):
         model.set_params(alpha=1)

@@ -71,7 +71,7 @@ def test_in_parts_whatever_the_order(returns: Path, monkeypatch: pytest.MonkeyPa
         ("", "expected a header line"),
         ("s,x\n1,2\n", "expected a column y"),
         ("s,x,y\n1,two,3\n", "line 2: expected a number in column x, got 'two'"),
-        ("s,x,y\n1,,3\n1,2,3\n", "1 sets with missing ones, the first 1; --skip-missing"),
+        ("s,x,y\n1,,3\n1,2,3\n", "1 sets with missing ones, the first 1; use --skip-missing"),
         ("s,x,y\n1,2,3\n1,1,4\n", "expected the same on each row of a set"),
         ("s,x,y\n1,2\n", "line 2: expected 3 cells, got 2"),
     ],
