@@ -14,7 +14,7 @@ from abelnet.training.settings import Settings
     ("option", "value", "message"),
     [
         ("epochs", 0, "expected at least 1, got 0"),
-        ("epochs", 1.5, r"expected a whole number, got 1\.5"),
+        ("epochs", 1.5, r"expected an integer, got 1\.5"),
         ("batch_size", 0, "expected at least 1, got 0"),
         ("validate_every", -3, "expected at least 1, got -3"),
         ("patience", 0, "expected at least 1, got 0"),

@@ -40,5 +40,5 @@ def test_bad_input() -> None:
         ask(vectors, ["up", "down"])
     with pytest.raises(AbelnetError, match="model: expected wv for the neighbors of one word, got 'agn'"):
         ask(vectors, ["up"], "agn")
-    with pytest.raises(UnknownWordError, match="expected one of the vocabulary, got 'xyzzy'"):
+    with pytest.raises(UnknownWordError, match="expected a vocabulary word, got 'xyzzy'"):
         ask(vectors, ["up", "xyzzy", "down"])
