@@ -19,6 +19,7 @@ from safetensors.torch import load_file, save_file
 
 import abelnet
 from abelnet import AbelianGroup, AbelianNet, AbelnetError, Affine, Chain, Generator, LawRegressor, Operation
+from abelnet.nn import MLP, DeepSets
 from abelnet.saving import checksum
 
 MUTATIONS = int(os.environ.get("ABELNET_FUZZ", "200"))
@@ -105,6 +106,15 @@ def test_float16_at_rest_comes_back_in_its_own_dtype(tmp_path: Path) -> None:
     torch.testing.assert_close(loaded(x, x), group(x, x), rtol=1e-2, atol=1e-2)
     stored = load_file(tmp_path / "model.safetensors")
     assert {str(tensor.dtype) for tensor in stored.values()} == {"torch.float16", "torch.int64"}
+
+
+@pytest.mark.parametrize(
+    "model", [DeepSets(2, 1, 3, 4), DeepSets(2, 3, 5, 7), MLP([2, 4, 1])], ids=["flat", "deep", "mlp"]
+)
+def test_baselines_come_back(model: torch.nn.Module, tmp_path: Path) -> None:
+    abelnet.save(model, tmp_path)  # type: ignore[arg-type]
+    x = torch.randn(3, 4, 2)
+    assert torch.equal(abelnet.load(tmp_path)(x), model(x))
 
 
 def test_a_folder_of_version_0_1_0_still_loads() -> None:

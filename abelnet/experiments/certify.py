@@ -211,13 +211,17 @@ def certify_model(
     return certificates
 
 
-class _Groups:
+class _Case:
+    """An operation, the true one, and the multisets on which they are compared."""
+
     def __init__(
         self, operation: Operation, truth: Operation, elements: tuple[float, float], sets: int, seed: int
     ) -> None:
         self.operation, self.truth, self.elements, self.sets = operation, truth, elements, sets
         self.generator = torch.Generator().manual_seed(seed)
 
+
+class _Groups(_Case):
     @property
     def notes(self) -> list[str]:
         low, high = self.elements
@@ -252,12 +256,11 @@ class _Groups:
         return _worst(self.operation, self.truth, draw, size, self.sets)
 
 
-class _Semigroups:
+class _Semigroups(_Case):
     def __init__(
         self, operation: Operation, truth: Operation, elements: tuple[float, float], sets: int, seed: int
     ) -> None:
-        self.operation, self.truth, self.elements, self.sets = operation, truth, elements, sets
-        self.generator = torch.Generator().manual_seed(seed)
+        super().__init__(operation, truth, elements, sets, seed)
         self.curve = Curve.of(truth)
         if self.curve.form != "product":
             raise AbelnetError(f"truth: expected a semigroup like the operation, got {truth.law.name}")

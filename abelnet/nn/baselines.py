@@ -7,15 +7,17 @@ __all__ = ["MLP", "DeepSets"]
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from abelnet.checks import check_values
+from abelnet.config import Configurable
 from abelnet.errors import AbelnetError
 
 
-class MLP(nn.Module):
+class MLP(Configurable, nn.Module):
     r"""Multilayer perceptron with ReLU activations.
 
     .. math:: f(x) = W_L \operatorname{relu}(\dots \operatorname{relu}(W_1 x + b_1) \dots) + b_L
@@ -65,11 +67,14 @@ class MLP(nn.Module):
                 columns = columns.relu_()
         return columns.t().reshape(*x.shape[:-1], self.widths[-1])
 
+    def config(self) -> dict[str, Any]:
+        return {"widths": self.widths}
+
     def extra_repr(self) -> str:
         return f"widths={self.widths}"
 
 
-class DeepSets(nn.Module):
+class DeepSets(Configurable, nn.Module):
     r"""Permutation-invariant function of a multiset by sum pooling, the baseline of the paper.
 
     .. math:: f(\{x_1, \dots, x_n\}) = \rho\Big(\sum_i \varphi(x_i)\Big)
@@ -118,3 +123,9 @@ class DeepSets(nn.Module):
             return self.outer(self.inner(values).sum(-2))  # type: ignore[no-any-return]
         values = torch.where(mask[..., None], values, 0)
         return self.outer((self.inner(values) * mask[..., None]).sum(-2))  # type: ignore[no-any-return]
+
+    def config(self) -> dict[str, Any]:
+        dim, *between, middle = self.inner.widths
+        # Without hidden layers their width is nowhere to be seen, and makes no difference.
+        hidden = between[0] if between else 1
+        return {"dim": dim, "layers": len(between) + 1, "middle": middle, "hidden": hidden}
