@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 # Line values evaluated at a time when searching for the active lines: bounds memory for any batch size.
 _CHUNK = 1 << 22
-# Spread of lines that are initialized close to one line: enough to tell them apart, and so little that a line which
-# training never reaches is off by no more than this.
-_NEAR = 0.01
 
 
 class Monotonic(Elementwise):
@@ -43,7 +40,7 @@ class Monotonic(Elementwise):
         groups: Number of groups :math:`K`.
         units: Number of lines in each group :math:`J`.
         near: Slope and offset of a line to initialize close to, such as ``(1.0, 0.0)`` for the identity: all lines
-            differ from it by about 1%. If None, lines are initialized at random.
+            differ from it by about 5%. If None, lines are initialized at random.
         seed: Random seed; torch's global generator is used if not given.
 
     Example:
@@ -78,7 +75,7 @@ class Monotonic(Elementwise):
         """Initializes lines at random, close to the line ``near`` if given."""
         generator = None if seed is None else torch.Generator(self.bias.device).manual_seed(seed)
         slope, offset = self.near or (1.0, 0.0)
-        spread = 1.0 if self.near is None else _NEAR
+        spread = 1.0 if self.near is None else 0.05
         nn.init.constant_(self.raw_sign, 1 - 1e-3)
         nn.init.uniform_(self.log_weight, -spread, spread, generator=generator)
         nn.init.uniform_(self.bias, -spread, spread, generator=generator)
