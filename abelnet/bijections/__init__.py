@@ -3,7 +3,8 @@
 from abelnet.bijections.base import Bijection, Chain, Elementwise
 from abelnet.bijections.coupling import Glow, GlowCoupling, Permutation, glow
 from abelnet.bijections.elementwise import Affine, SinhArcsinh
-from abelnet.bijections.families import FAMILIES, Family, Generator
+from abelnet.bijections.families import FAMILIES, Family
+from abelnet.bijections.generator import Generator
 from abelnet.bijections.monotonic import Monotonic
 from abelnet.bijections.spline import RationalQuadraticSpline
 

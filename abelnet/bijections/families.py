@@ -1,27 +1,22 @@
 r"""Parametric families of curves, such as powers and logarithms: the generators of most laws used in practice.
 
-A :class:`Family` is a formula :math:`g_\theta` with its known properties; a :class:`Generator` is a bijection that
+A :class:`Family` is a formula :math:`g_\theta` with its known properties; a :class:`~abelnet.Generator` is a bijection that
 applies it. To add a family, add a class here; learning, saving, certificates and formulas then support it.
 """
 
 from __future__ import annotations
 
-__all__ = ["FAMILIES", "Family", "Generator"]
+__all__ = ["FAMILIES", "Family"]
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from abelnet.bijections.base import Elementwise
 from abelnet.bijections.slopes import EVERYWHERE, Region
-from abelnet.checks import check_values, peek
 from abelnet.config import Configurable
-from abelnet.errors import AbelnetError
-from abelnet.symbols import symbolic_number
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -340,129 +335,6 @@ FAMILIES: dict[str, Family] = {
     for family in (_Identity(), _Power(), _Exponential(), _Logarithm(), _Logit(), _Arctanh(), _Arcsinh())
 }
 """Families by name, simplest first."""
-
-
-class Generator(Elementwise):
-    r"""Curve of a parametric family, applied independently to each dimension.
-
-    ================  ===========================================  ==========================================
-    kind              :math:`g(x)`                                 domain
-    ================  ===========================================  ==========================================
-    ``affine``        :math:`x`                                    everywhere
-    ``power``         :math:`\operatorname{sign}(x) |x|^p`         everywhere; :math:`x > 0` for :math:`p < 0`
-    ``exponential``   :math:`e^{k x}`                              everywhere
-    ``logarithm``     :math:`\log(x + c)`                          :math:`x > -c`
-    ``logit``         :math:`\log(x / (1 - x))`                    :math:`0 < x < 1`
-    ``arctanh``       :math:`\operatorname{arctanh}(x / c)`        :math:`|x| < c`, with :math:`c > 0`
-    ``arcsinh``       :math:`\operatorname{arcsinh}(x / c)`        everywhere, with :math:`c > 0`
-    ================  ===========================================  ==========================================
-
-    Unlike other bijections it may not map onto all real numbers: :meth:`inverse` is NaN outside the codomain.
-
-    Arguments:
-        dim: Number of dimensions :math:`d`.
-        kind: One of the names above, or a custom :class:`Family`.
-        parameters: The values of :math:`p`, :math:`k` or :math:`c`, each a number or a tensor :math:`(d)`.
-
-    Example:
-        >>> from abelnet import AbelianGroup, Generator
-        >>> lengths = AbelianGroup(Generator(1, "power", [2.0], dtype=torch.float64))
-        >>> lengths.reduce(torch.tensor([[3.0], [4.0], [12.0]], dtype=torch.float64)).item()  # (x² + y² + z²)^½
-        13.0
-    """
-
-    def __init__(
-        self,
-        dim: int,
-        kind: str | Family,
-        parameters: Sequence[Number | Sequence[float]] = (),
-        *,
-        device: torch.device | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        super().__init__(dim)
-        if not isinstance(kind, Family) and kind not in FAMILIES:
-            raise AbelnetError(f"kind: expected one of {', '.join(FAMILIES)}, got {kind!r}")
-        self.family = kind if isinstance(kind, Family) else FAMILIES[kind]
-        names = self.family.parameters
-        if len(parameters) != len(names):
-            raise AbelnetError(
-                f"parameters: expected {len(names)} for {self.kind} ({', '.join(names)}), got {len(parameters)}"
-            )
-        self.values = nn.ParameterList(
-            torch.as_tensor(value, dtype=dtype, device=device).expand(dim).clone() for value in parameters
-        )
-        self.check_state()
-
-    def check_state(self) -> None:
-        valid = torch.as_tensor(self.family.is_valid(*(value.detach() for value in self.values)))
-        for name, value in zip(self.family.parameters, self.values, strict=True):
-            if not peek((value.isfinite() & valid).all(), True):
-                expected = {"finite": "", "nonzero": " other than 0", "positive": " above 0"}
-                kind = f"a finite number{expected[self.family.parameters_are]}"
-                raise AbelnetError(f"{name}: expected {kind}, got {value.tolist()}")
-
-    @property
-    def kind(self) -> str:
-        """Name of the family."""
-        return self.family.name
-
-    @property
-    def domain(self) -> Region:
-        return self.family.domain(*(value.detach() for value in self.values))
-
-    @property
-    def codomain(self) -> Region:
-        return self.family.codomain(*(value.detach() for value in self.values))
-
-    def forward(self, x: Tensor) -> Tensor:
-        check_values("x", x, self.dim)
-        self._check_domain(x)
-        return self.family.forward(x, *self.values)
-
-    def inverse(self, y: Tensor) -> Tensor:
-        check_values("y", y, self.dim)
-        x = self.family.inverse(y, *self.values)
-        if self.codomain is EVERYWHERE:
-            return x
-        low, high = self.codomain
-        return torch.where((y > low) & (y < high), x, math.nan)
-
-    def log_slope(self, x: Tensor) -> Tensor:
-        check_values("x", x, self.dim)
-        return self.family.log_slope(x, *self.values).expand_as(x)
-
-    def turning_points(self, dimension: int = 0) -> Tensor:
-        return torch.tensor(self.family.turns, dtype=torch.float64)
-
-    def expression(self, x: Expr, dimension: int = 0) -> Expr:
-        return self.family.expression(x, *self._theta(dimension))
-
-    def inverse_expression(self, y: Expr, dimension: int = 0) -> Expr:
-        return self.family.inverse_expression(y, *self._theta(dimension))
-
-    def config(self) -> dict[str, Any]:
-        kind = self.kind if FAMILIES.get(self.kind) == self.family else self.family
-        return {"dim": self.dim, "kind": kind, "parameters": [value.tolist() for value in self.values]}
-
-    def extra_repr(self) -> str:
-        values = (f"{name}={value.tolist()}" for name, value in zip(self.family.parameters, self.values, strict=True))
-        return ", ".join((f"dim={self.dim}", f"kind={self.kind}", *values))
-
-    def _theta(self, dimension: int) -> list[Expr]:
-        return [symbolic_number(value.detach()[dimension]) for value in self.values]
-
-    def _check_domain(self, x: Tensor) -> None:
-        if self.domain is EVERYWHERE:
-            return
-        low, high = self.domain
-        outside = ((x <= low) | (x >= high)).any()
-        if peek(outside, False):
-            ends = [float(torch.as_tensor(end).reshape(-1)[0]) for end in (low, high)]
-            raise AbelnetError(
-                f"x: expected values between {ends[0]:g} and {ends[1]:g}, where {self.family.formula} is "
-                f"defined, got {float(x.min()):g} to {float(x.max()):g}"
-            )
 
 
 def _log_size(value: Number) -> Number:
