@@ -1,7 +1,7 @@
 r"""Parametric families of curves, such as powers and logarithms: the generators of most laws used in practice.
 
-A :class:`Family` is a formula :math:`g_\theta` with its known properties; a :class:`~abelnet.Generator` is a bijection that
-applies it. To add a family, add a class here; learning, saving, certificates and formulas then support it.
+A :class:`Family` is a formula :math:`g_\theta` with its known properties; a :class:`~abelnet.Generator` is a bijection
+that applies it. To add a family, add a class here; learning, saving, certificates and formulas then support it.
 """
 
 from __future__ import annotations
