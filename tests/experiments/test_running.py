@@ -14,7 +14,7 @@ import pytest
 from cases import kill_when, wait_until
 
 from abelnet import AbelnetError
-from abelnet.experiments.running import claim_folder, run_units
+from abelnet.experiments.running import claim_folder, derived_seed, run_units
 
 SCRIPT = """
 import sys, time
@@ -90,3 +90,11 @@ def test_a_folder_keeps_one_experiment(tmp_path: Path) -> None:
     claim_folder(tmp_path, {"epochs": 3, "models": ("a", "b")})
     with pytest.raises(AbelnetError, match=r'to be empty or have the same settings, got .*"epochs": 3'):
         claim_folder(tmp_path, {"epochs": 4, "models": ("a", "b")})
+
+
+def test_derived_seeds_never_collide() -> None:
+    purposes = ("data", "search", "fresh", "sizes")
+    seeds = {derived_seed(seed, purpose, i) for seed in (0, 1) for purpose in purposes for i in range(3000)}
+    assert len(seeds) == 2 * len(purposes) * 3000
+    assert all(0 <= seed < 2**63 for seed in seeds)
+    assert derived_seed(0, "data") == derived_seed(0, "data")

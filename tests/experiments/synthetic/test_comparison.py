@@ -21,6 +21,8 @@ def test_killed_and_resumed_it_comes_to_the_same_results(tmp_path: Path) -> None
         assert len(row["trials"]) == 8
         assert {trial["pruned_after"] for trial in row["trials"]} >= {None, 2}
         assert len(row["small"]) == len(row["large"]) == 2
+        assert len({*row["seeds"], *row["data_seeds"]}) == 4  # a model and its data share no random numbers
+        assert set(row["chosen"]) == {"small", "large"}
 
 
 def test_multiset_sizes_are_numbers_when_they_are_read_back(tmp_path: Path) -> None:
