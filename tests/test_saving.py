@@ -238,6 +238,17 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
     assert not any("\n" in message for message in refused)
 
 
+@pytest.mark.parametrize("part", ["tensors", "configuration"])
+def test_the_checksum_covers_tensors_and_configuration(part: str, tmp_path: Path) -> None:
+    path = abelnet.save(AbelianGroup(abelnet.RationalQuadraticSpline(1, bins=3, bound=7.0)), tmp_path)
+    content = bytearray(path.read_bytes())
+    place = len(content) - 2 if part == "tensors" else content.index(b"7.0")
+    content[place] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(AbelnetError, match="checksum: expected"):
+        abelnet.load(tmp_path)
+
+
 def test_bad_objects(tmp_path: Path) -> None:
     with pytest.raises(AbelnetError, match=r"model: expected an object with config\(\)"):
         abelnet.save(torch.nn.Linear(1, 1), tmp_path)
