@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         glow,
     )
     from abelnet.discovery import LawRegressor, NoLawError
-    from abelnet.errors import AbelnetError
+    from abelnet.errors import AbelnetError, ExtrapolationWarning
     from abelnet.laws import Constant, Law, Maximum, Minimum, Polynomial, Product, Sum
     from abelnet.multisets import Multisets
     from abelnet.operation import AbelianGroup, AbelianNet, AbelianSemigroup, Operation
@@ -39,6 +39,7 @@ _HOMES = {
         "Affine",
         "Bijection",
         "Chain",
+        "Even",
         "Generator",
         "Glow",
         "GlowCoupling",
@@ -49,7 +50,7 @@ _HOMES = {
         "glow",
     ),
     "discovery": ("LawRegressor", "NoLawError"),
-    "errors": ("AbelnetError",),
+    "errors": ("AbelnetError", "ExtrapolationWarning"),
     "laws": ("Constant", "Law", "Maximum", "Minimum", "Polynomial", "Product", "Sum"),
     "multisets": ("Multisets",),
     "operation": ("AbelianGroup", "AbelianNet", "AbelianSemigroup", "Operation"),

@@ -64,8 +64,11 @@ class Operation(Configurable, nn.Module):
 
     @property
     def is_group(self) -> bool:
-        """Whether every element has an inverse."""
-        return self.law.is_group
+        r"""Whether elements have inverses: the law is a group and :math:`\varphi` is injective.
+
+        On a part of the numbers, such as the positive ones, inverses may lie outside the domain of :math:`\varphi`.
+        """
+        return self.law.is_group and self.bijection.is_injective
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         r"""Combines :math:`x` and :math:`y` of shapes that broadcast to :math:`(*, d)` into :math:`x \circ y`."""
@@ -75,8 +78,9 @@ class Operation(Configurable, nn.Module):
     def identity(self) -> Tensor:
         r"""Returns the identity :math:`e`, with :math:`x \circ e = x` and shape :math:`(d)`."""
         identity = self.law.identity(self.dim)
-        if identity is None:
-            raise AbelnetError(f"identity: expected a law with an identity, got {self.law.name}")
+        if identity is None or not self.bijection.is_injective:
+            got = self.law.name if identity is None else type(self.bijection).__name__
+            raise AbelnetError(f"identity: expected an operation with an identity, got one over {got}")
         like = next(self.bijection.parameters(), identity)
         return self._decode(identity.to(like.device, like.dtype))
 
@@ -91,12 +95,12 @@ class Operation(Configurable, nn.Module):
     def inverse(self, x: Tensor) -> Tensor:
         r"""Returns the inverse :math:`x^{-1}`, with :math:`x \circ x^{-1} = e`; groups only."""
         (u,) = self._encode(x=x)
-        return self._decode(self.law.inverse(u))
+        return self._decode(self._inverted(u))
 
     def divide(self, x: Tensor, y: Tensor) -> Tensor:
         r"""Returns the quotient :math:`x \circ y^{-1}`, which combined with :math:`y` gives :math:`x`; groups only."""
         u, v = self._encode(x=x, y=y)
-        return self._decode(self.law.combine(u, self.law.inverse(v)))
+        return self._decode(self.law.combine(u, self._inverted(v)))
 
     def analogy(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
         r"""Solves :math:`a : b = c : ?` by :math:`b \circ a^{-1} \circ c`; groups only."""
@@ -231,7 +235,13 @@ class Operation(Configurable, nn.Module):
         return [u.reshape(x.shape) for u, x in zip(encoded, elements.values(), strict=True)]
 
     def _analogy(self, u: Tensor, v: Tensor, w: Tensor) -> Tensor:
-        return self._decode(self.law.combine(self.law.combine(v, self.law.inverse(u)), w))
+        return self._decode(self.law.combine(self.law.combine(v, self._inverted(u)), w))
+
+    def _inverted(self, u: Tensor) -> Tensor:
+        if not self.bijection.is_injective:
+            name = type(self.bijection).__name__
+            raise AbelnetError(f"inverse: expected a group, got an operation over {name}, which loses signs")
+        return self.law.inverse(u)
 
     def _decode(self, u: Tensor) -> Tensor:
         return self.bijection.inverse(u)

@@ -70,6 +70,8 @@ FAMILY_CASES: dict[str, tuple[str, list[float], float, float]] = {
     "power_3": ("power", [3.0], -1e2, 1e2),
     "power_below": ("power", [-1.0], 1e-6, 1e6),
     "power_half": ("power", [0.5], -1e6, 1e6),
+    "positive_power": ("positive power", [2.0], 0, 1e3),
+    "positive_power_below": ("positive power", [-0.5], 1e-6, 1e6),
     "exponential": ("exponential", [0.7], -20, 20),
     "exponential_falling": ("exponential", [-2.0], -5, 5),
     "logarithm": ("logarithm", [2.0], -1.9, 1e6),

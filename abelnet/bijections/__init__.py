@@ -3,6 +3,7 @@
 from abelnet.bijections.base import Bijection, Chain, Elementwise
 from abelnet.bijections.coupling import Glow, GlowCoupling, Permutation, glow
 from abelnet.bijections.elementwise import Affine, SinhArcsinh
+from abelnet.bijections.even import Even
 from abelnet.bijections.families import FAMILIES, Family
 from abelnet.bijections.generator import Generator
 from abelnet.bijections.monotonic import Monotonic
@@ -14,6 +15,7 @@ __all__ = [
     "Bijection",
     "Chain",
     "Elementwise",
+    "Even",
     "Family",
     "Generator",
     "Glow",

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import torch
 from torch import Tensor, nn
 
-from abelnet.bijections.slopes import EVERYWHERE, Enclosure, Region, enclose_curves, enclose_inverse_curves
+from abelnet.bijections.slopes import (
+    EVERYWHERE,
+    Enclosure,
+    Region,
+    describe_region,
+    enclose_curves,
+    enclose_inverse_curves,
+)
 from abelnet.checks import check_count
 from abelnet.config import Configurable
 from abelnet.errors import AbelnetError
@@ -43,9 +50,22 @@ class Bijection(Configurable, nn.Module, ABC):
         return False
 
     @property
+    def is_injective(self) -> bool:
+        """Whether different elements have different images; without it, there are no inverse elements."""
+        return True
+
+    @property
     def domain(self) -> Region:
         """Lower and upper limit of :math:`x`, exclusive: numbers, or tensors with shape :math:`(d)`."""
         return EVERYWHERE
+
+    def injective_part(self) -> Bijection:
+        """Returns the bijection itself, or its part on numbers without sign if it loses signs."""
+        return self
+
+    def describe_domain(self) -> str:
+        """Returns the domain in words, such as ``above 0``."""
+        return describe_region(self.domain)
 
     @property
     def codomain(self) -> Region:

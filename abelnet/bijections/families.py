@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from abelnet.bijections.slopes import EVERYWHERE, Region
+from abelnet.bijections.slopes import EVERYWHERE, FROM_ZERO, Region
 from abelnet.config import Configurable
 
 if TYPE_CHECKING:
@@ -149,8 +149,27 @@ class _Power(Family):
         return (None,)
 
     def starts(self, values: Tensor, results: Tensor) -> list[tuple[float, ...]]:
-        below = [-3.0, -2.0, -1.0, -0.5] if float(values.min()) > 0 else []
-        return [(p,) for p in (1 / 3, 0.5, 0.75, 1.5, 2.0, 3.0, 5.0, *below)]
+        # Numbers without a sign do not show how a law treats signs.
+        return [] if _is_positive(values, results) else _powers(values)
+
+
+class _PositivePower(_Power):
+    name = "positive power"
+    formula = "x^p"
+
+    def expression(self, x: Expr, *theta: Expr) -> Expr:
+        return x ** theta[0]
+
+    def inverse_expression(self, u: Expr, *theta: Expr) -> Expr:
+        return u ** (1 / theta[0])
+
+    def domain(self, *theta: Number) -> Region:
+        return _limit(theta[0] > 0, FROM_ZERO, 0.0), math.inf
+
+    codomain = domain
+
+    def starts(self, values: Tensor, results: Tensor) -> list[tuple[float, ...]]:
+        return _powers(values) if _is_positive(values, results) else []
 
 
 class _Exponential(Family):
@@ -332,7 +351,16 @@ class _Arcsinh(Family):
 
 FAMILIES: dict[str, Family] = {
     family.name: family
-    for family in (_Identity(), _Power(), _Exponential(), _Logarithm(), _Logit(), _Arctanh(), _Arcsinh())
+    for family in (
+        _Identity(),
+        _Power(),
+        _PositivePower(),
+        _Exponential(),
+        _Logarithm(),
+        _Logit(),
+        _Arctanh(),
+        _Arcsinh(),
+    )
 }
 """Families by name, simplest first."""
 
@@ -342,14 +370,27 @@ def _log_size(value: Number) -> Number:
 
 
 def _limit(condition: bool | Tensor, yes: float, no: float) -> Number:
-    return torch.where(condition, yes, no) if isinstance(condition, Tensor) else yes if condition else no
+    if not isinstance(condition, Tensor):
+        return yes if condition else no
+    # In float64: in float32 the limit that admits 0 would be 0.
+    first, second = (torch.tensor(end, dtype=torch.float64, device=condition.device) for end in (yes, no))
+    return torch.where(condition, first, second)
 
 
 def _size(values: Tensor) -> float:
     return float(values.abs().median()) or float(values.abs().max()) or 1.0
 
 
+def _is_positive(values: Tensor, results: Tensor) -> bool:
+    return float(values.min()) >= 0 and float(results.min()) >= 0
+
+
+def _powers(values: Tensor) -> list[tuple[float, ...]]:
+    below = [-3.0, -2.0, -1.0, -0.5] if float(values.min()) > 0 else []
+    return [(p,) for p in (1 / 3, 0.5, 0.75, 1.5, 2.0, 3.0, 5.0, *below)]
+
+
 def _signed_power(x: Expr, p: Expr) -> Expr:
     import sympy
 
-    return sympy.sign(x) * sympy.Abs(x) ** p
+    return x**p if p.is_odd else sympy.sign(x) * sympy.Abs(x) ** p

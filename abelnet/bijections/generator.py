@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from abelnet.bijections.base import Elementwise
 from abelnet.bijections.families import FAMILIES, Family
-from abelnet.bijections.slopes import EVERYWHERE, Region
+from abelnet.bijections.slopes import EVERYWHERE, Region, describe_region
 from abelnet.checks import check_values, peek
 from abelnet.errors import AbelnetError
 from abelnet.symbols import symbolic_number
@@ -25,17 +25,18 @@ if TYPE_CHECKING:
 class Generator(Elementwise):
     r"""Curve of a parametric family, applied independently to each dimension.
 
-    ================  ===========================================  ==========================================
-    kind              :math:`g(x)`                                 domain
-    ================  ===========================================  ==========================================
-    ``affine``        :math:`x`                                    everywhere
-    ``power``         :math:`\operatorname{sign}(x) |x|^p`         everywhere; :math:`x > 0` for :math:`p < 0`
-    ``exponential``   :math:`e^{k x}`                              everywhere
-    ``logarithm``     :math:`\log(x + c)`                          :math:`x > -c`
-    ``logit``         :math:`\log(x / (1 - x))`                    :math:`0 < x < 1`
-    ``arctanh``       :math:`\operatorname{arctanh}(x / c)`        :math:`|x| < c`, with :math:`c > 0`
-    ``arcsinh``       :math:`\operatorname{arcsinh}(x / c)`        everywhere, with :math:`c > 0`
-    ================  ===========================================  ==========================================
+    ==================  ===========================================  ==========================================
+    kind                :math:`g(x)`                                 domain
+    ==================  ===========================================  ==========================================
+    ``affine``          :math:`x`                                    everywhere
+    ``power``           :math:`\operatorname{sign}(x) |x|^p`         everywhere; :math:`x > 0` for :math:`p < 0`
+    ``positive power``  :math:`x^p`                                  :math:`x \ge 0`; :math:`x > 0` for :math:`p < 0`
+    ``exponential``     :math:`e^{k x}`                              everywhere
+    ``logarithm``       :math:`\log(x + c)`                          :math:`x > -c`
+    ``logit``           :math:`\log(x / (1 - x))`                    :math:`0 < x < 1`
+    ``arctanh``         :math:`\operatorname{arctanh}(x / c)`        :math:`|x| < c`, with :math:`c > 0`
+    ``arcsinh``         :math:`\operatorname{arcsinh}(x / c)`        everywhere, with :math:`c > 0`
+    ==================  ===========================================  ==========================================
 
     Unlike other bijections it may not map onto all real numbers: :meth:`inverse` is NaN outside the codomain.
 
@@ -138,8 +139,7 @@ class Generator(Elementwise):
         low, high = self.domain
         outside = ((x <= low) | (x >= high)).any()
         if peek(outside, False):
-            ends = [float(torch.as_tensor(end).reshape(-1)[0]) for end in (low, high)]
             raise AbelnetError(
-                f"x: expected values between {ends[0]:g} and {ends[1]:g}, where {self.family.formula} is "
-                f"defined, got {float(x.min()):g} to {float(x.max()):g}"
+                f"x: expected values {describe_region(self.domain)}, where {self.family.formula} is defined, got "
+                f"{float(x.min()):g} to {float(x.max()):g}"
             )

@@ -10,9 +10,11 @@ from __future__ import annotations
 __all__ = [
     "EVERYWHERE",
     "FAR",
+    "FROM_ZERO",
     "Enclosure",
     "Region",
     "ascending",
+    "describe_region",
     "enclose_curves",
     "enclose_inverse_curves",
     "slopes_between",
@@ -20,6 +22,7 @@ __all__ = [
 ]
 
 import math
+import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -29,13 +32,32 @@ if TYPE_CHECKING:
     from abelnet.bijections.base import Bijection, Elementwise
 
 Region = tuple[float | Tensor, float | Tensor]
+"""Lower and upper limit, exclusive."""
 EVERYWHERE: Region = (-math.inf, math.inf)
+FROM_ZERO = -sys.float_info.min
+"""Lower limit of a region that contains 0."""
 FAR = 1e30
 """Stands in for infinity on curves with linear tails."""
 
 # Cells that a chain of curves is cut into besides its turning points: its slope is bounded by a product of bounds,
 # each tighter on shorter cells.
 _CELLS = 256
+
+
+def describe_region(region: Region, dimension: int = 0) -> str:
+    """Describes a region in words, such as ``above 0``; ``everywhere`` if it has no limits.
+
+    Example:
+        >>> describe_region((0.0, 1.0)), describe_region((FROM_ZERO, math.inf)), describe_region(EVERYWHERE)
+        ('between 0 and 1, exclusive', 'of at least 0', 'everywhere')
+    """
+    ends = [torch.as_tensor(end, dtype=torch.float64).reshape(-1) for end in region]
+    low, high = (float(end[min(dimension, len(end) - 1)]) for end in ends)
+    if math.isfinite(low) and math.isfinite(high):
+        return f"between {low:g} and {high:g}, exclusive"
+    if math.isfinite(low):
+        return "of at least 0" if low == FROM_ZERO else f"above {low:g}"
+    return f"below {high:g}" if math.isfinite(high) else "everywhere"
 
 
 class Enclosure(NamedTuple):

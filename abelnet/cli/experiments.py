@@ -108,8 +108,8 @@ def certify(
     epsilon: Annotated[
         float | None, typer.Option(min=0, help="Error up to size 4, if the true operation is unknown.")
     ] = None,
-    low: Annotated[float, typer.Option(help="Smallest element.")] = -5.0,
-    high: Annotated[float, typer.Option(help="Largest element.")] = 5.0,
+    low: Annotated[float | None, typer.Option(help="Smallest element; by default that of the examples, or −5.")] = None,
+    high: Annotated[float | None, typer.Option(help="Largest element; by default that of the examples, or 5.")] = None,
     sets: Annotated[int, typer.Option(min=1, help="Number of multisets measured at each size.")] = 10_000,
     seed: _Seed = 0,
     epochs: Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Candidate", "Curve", "Formula", "Trained", "train_abelian_net"]
+__all__ = ["Candidate", "Curve", "Formula", "Trained", "magnitudes", "train_abelian_net"]
 
 import copy
 import math
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from abelnet.bijections import Affine, Chain, SinhArcsinh
+from abelnet.bijections import Affine, Chain, Even, SinhArcsinh
 from abelnet.discovery.families import Entry
 from abelnet.discovery.spectral import Spectral, SpectralFit
 from abelnet.errors import AbelnetError
@@ -23,6 +23,8 @@ from abelnet.training.stacks import fold_side_by_side
 
 # Complexity ranks of curves and networks: after every formula, networks last.
 _CURVE, _NETWORK = 20, 30
+# Loss where a law has no result, in variances of the results.
+_IMPOSSIBLE = 1e12
 
 
 class Candidate:
@@ -81,22 +83,29 @@ class Candidate:
 
 
 class Formula(Candidate):
-    """Law with a generator of a parametric family."""
+    """Law with a generator of a parametric family.
 
-    def __init__(self, entry: Entry) -> None:
-        super().__init__(entry.title, entry.operation(), entry.complexity)
-        self.entry = entry
+    Arguments:
+        entry: The law.
+        even: Whether it is a law of magnitudes, which loses signs.
+    """
+
+    def __init__(self, entry: Entry, even: bool = False) -> None:
+        title = f"{entry.title} of |x|" if even else entry.title
+        super().__init__(title, entry.operation(even=even), entry.complexity + even)
+        self.entry, self.even = entry, even
 
     @property
     def parameters(self) -> int:
         return self.entry.parameters
 
     def squared_errors(self, examples: Multisets) -> Tensor:
-        return self.entry.squared_errors(examples)
+        return self.entry.squared_errors(magnitudes(examples) if self.even else examples)
 
     def fit_to_all(self, examples: Multisets, fits: Mapping[str, SpectralFit]) -> Candidate:
         # Not compared with the unrounded law: rounding may add an error that the examples cannot resolve.
-        return Formula(self.entry.polish(examples).rounded(examples))
+        examples = magnitudes(examples) if self.even else examples
+        return Formula(self.entry.polish(examples).rounded(examples), self.even)
 
 
 class Curve(Candidate):
@@ -105,22 +114,29 @@ class Curve(Candidate):
     Arguments:
         found: Solution of the closed form.
         penalty: Curvature penalty it was found with.
+        even: Whether it is a law of magnitudes, which loses signs.
     """
 
-    def __init__(self, found: Spectral, penalty: float) -> None:
-        rank = _CURVE + (found.coordinate != "x") + 2 * (found.hypothesis == "semigroup")
-        super().__init__(f"{found.hypothesis} over a curve in {found.coordinate}", found.operation(), rank)
-        self.found, self.penalty = found, penalty
+    def __init__(self, found: Spectral, penalty: float, even: bool = False) -> None:
+        rank = _CURVE + (found.coordinate != "x") + 2 * (found.hypothesis == "semigroup") + even
+        operation, coordinate = found.operation(), found.coordinate
+        if even:
+            operation = Operation(Even(operation.bijection), operation.law)
+            coordinate = coordinate.replace("x", "|x|")
+        super().__init__(f"{found.hypothesis} over a curve in {coordinate}", operation, rank)
+        self.found, self.penalty, self.even = found, penalty, even
 
     def _refit(self, examples: Multisets, fits: Mapping[str, SpectralFit]) -> Candidate:
-        fit = fits[self.found.coordinate]
-        if self.found.absorbing is not None:
+        examples = magnitudes(examples) if self.even else examples
+        if self.found.absorbing is None and not self.even:
+            fit = fits[self.found.coordinate]
+        else:
             # Streamed sums only have poles on a grid; to refine a pole takes the examples themselves.
             fit = SpectralFit(coordinate=self.found.coordinate).partial_fit(examples).refine(examples)
         for one in fit.solve(self.penalty):
             if (one.hypothesis, one.falling) == (self.found.hypothesis, self.found.falling):
                 try:
-                    return Curve(one, self.penalty)
+                    return Curve(one, self.penalty, self.even)
                 except AbelnetError:  # the curve is not strictly increasing
                     break
         return self
@@ -139,8 +155,14 @@ class Trained(Candidate):
         return Trained(self.title, _polished(self.operation, examples), self.complexity)
 
 
+def magnitudes(examples: Multisets) -> Multisets:
+    """Returns the examples with the magnitudes of their elements."""
+    return Multisets(examples.values.abs(), examples.dim, ptr=examples.ptr, targets=examples.targets)
+
+
 def _polished(operation: Operation, examples: Multisets) -> Operation:
     operation = copy.deepcopy(operation)
+    start = copy.deepcopy(operation.state_dict())
     optimizer = torch.optim.LBFGS(
         [parameter for parameter in operation.parameters() if parameter.requires_grad],
         max_iter=60,
@@ -149,16 +171,21 @@ def _polished(operation: Operation, examples: Multisets) -> Operation:
         history_size=20,
         line_search_fn="strong_wolfe",
     )
-    scale = float(examples.targets.var())
+    scale = float(examples.targets.var()) or 1.0
 
     def closure() -> Tensor:
         optimizer.zero_grad()
         loss = (_fold(operation, examples) - examples.targets).square().mean() / scale
-        if loss.requires_grad and bool(loss.isfinite()):
+        if not bool(loss.isfinite()):
+            # The line search retreats from a large number, but not from NaN.
+            return torch.full_like(loss, _IMPOSSIBLE)
+        if loss.requires_grad:
             loss.backward()  # type: ignore[no-untyped-call]
         return loss
 
     optimizer.step(closure)  # type: ignore[no-untyped-call]
+    if not all(bool(parameter.isfinite().all()) for parameter in operation.parameters()):
+        operation.load_state_dict(start)
     return operation
 
 

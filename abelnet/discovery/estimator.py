@@ -5,18 +5,20 @@ from __future__ import annotations
 __all__ = ["LawRegressor"]
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from abelnet.config import Configurable
 from abelnet.discovery.report import LearnedLaw
 from abelnet.discovery.search import learn_law
 from abelnet.discovery.stream import Stream
-from abelnet.errors import AbelnetError
+from abelnet.errors import AbelnetError, ExtrapolationWarning
 from abelnet.multisets import Multisets
 from abelnet.saving import load, save
 
@@ -24,7 +26,8 @@ from abelnet.saving import load, save
 class LawRegressor(Configurable):
     r"""Learns a commutative, associative law from examples, with the scikit-learn interface.
 
-    Assumes that vectors are combined elementwise: each dimension has its own law.
+    Assumes that vectors are combined elementwise: each dimension has its own law. A law is stated on its domain, and
+    known in the range of its examples (:attr:`LearnedLaw.seen`).
 
     Arguments:
         seed: Random seed of the held-out examples.
@@ -35,13 +38,13 @@ class LawRegressor(Configurable):
         laws_: A :class:`LearnedLaw` for each dimension, after fitting.
 
     Example:
-        >>> X = [[0.1, 0.2], [0.05, -0.1, 0.3], [0.2, 0.2], [-0.1, 0.4], [0.3, 0.1]] * 4
+        >>> X = [[0.1, 0.2], [0.05, -0.1, 0.3], [0.2, 0.2], [-0.1, 0.4], [0.4, 0.4]] * 4
         >>> y = [np.prod(1 + np.array(returns)) - 1 for returns in X]
         >>> model = LawRegressor().fit(X, y)
         >>> print(model.laws_[0].formula)
         x∘y = x + y + x·y
-        >>> model.predict([[0.1] * 10]).round(4)
-        array([1.5937])
+        >>> model.predict([[0.1] * 5]).round(4)
+        array([0.6105])
     """
 
     def __init__(self, seed: int = 0, refuse: bool = True, polish: bool = True) -> None:
@@ -107,15 +110,50 @@ class LawRegressor(Configurable):
         return self._laws
 
     def predict(self, X: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Returns the result of each multiset, of any size: :math:`(R)` if ``y`` was, else :math:`(R, d)`."""
-        operations = [law.operation for law in self.laws_]
+        """Returns the result of each multiset, of any size: :math:`(R)` if ``y`` was, else :math:`(R, d)`.
+
+        Elements outside the domain of a law raise an error. Results outside the range of the examples are extrapolated,
+        with an :class:`~abelnet.ExtrapolationWarning`; so are results that the law does not have, which are NaN.
+        """
+        sets, results = self._results(X)
+        far = self._extrapolated(sets, results).any(1)
+        if far.any():
+            ranges = [law.seen for law in self.laws_ if law.seen is not None]
+            known = "; ".join(f"{low:.6g} to {high:.6g}" for low, high in (seen.numbers for seen in ranges))
+            warnings.warn(
+                f"predict: {int(far.sum())} of {len(far)} sets have elements or results outside the range of the "
+                f"examples ({known}), or no result; these results are extrapolated or NaN",
+                ExtrapolationWarning,
+                stacklevel=2,
+            )
+        return self._shaped(results.numpy())
+
+    def extrapolated(self, X: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Returns which results of :meth:`predict`, in its shape, need a law outside the range of its examples.
+
+        Example:
+            >>> model = LawRegressor().fit([[1, 2], [2, 2], [3, 1], [2, 3], [4, 1]], [3, 4, 4, 5, 5])
+            >>> model.extrapolated([[1, 2], [5, 6], [1, 1, 1]])
+            array([False,  True, False])
+        """
+        sets, results = self._results(X)
+        return self._shaped(self._extrapolated(sets, results).numpy())
+
+    def _results(self, X: Any) -> tuple[Multisets, Tensor]:
+        """Returns the multisets and the results of all laws, :math:`(R, d)`."""
         sets = Multisets.from_arrays(X)
-        if sets.dim != len(operations):
-            raise AbelnetError(f"X: expected elements of {len(operations)} dimensions, got {sets.dim}")
+        if sets.dim != len(self.laws_):
+            raise AbelnetError(f"X: expected elements of {len(self.laws_)} dimensions, got {sets.dim}")
         with torch.no_grad():
-            results = [operation.reduce(sets.column(i))[:, 0] for i, operation in enumerate(operations)]
-        table: np.ndarray[Any, Any] = torch.stack(results, 1).numpy()
-        return table[:, 0] if self._flat and len(operations) == 1 else table
+            results = [law.operation.reduce(sets.column(i))[:, 0] for i, law in enumerate(self.laws_)]
+        return sets, torch.stack(results, 1)
+
+    def _extrapolated(self, sets: Multisets, results: Tensor) -> Tensor:
+        masks = [law.extrapolated(sets.column(i), results[:, i]) for i, law in enumerate(self.laws_)]
+        return torch.stack(masks, 1) | results.isnan()
+
+    def _shaped(self, table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return table[:, 0] if self._flat and table.shape[1] == 1 else table
 
     def score(self, X: Any, y: Any) -> float:
         """Returns the fraction :math:`R^2` of the variance of the results that the law explains, at most 1."""

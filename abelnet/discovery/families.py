@@ -14,7 +14,7 @@ refined by nonlinear least squares on the results.
 
 from __future__ import annotations
 
-__all__ = ["Entry", "fit_dictionary"]
+__all__ = ["MAGNITUDES", "Entry", "fit_dictionary"]
 
 import math
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ import torch
 from scipy.optimize import least_squares
 from torch import Tensor
 
-from abelnet.bijections import FAMILIES, Generator
+from abelnet.bijections import FAMILIES, Bijection, Even, Generator
 from abelnet.bijections.families import Family
 from abelnet.laws import Polynomial, Sum
 from abelnet.multisets import Multisets
@@ -37,6 +37,10 @@ from abelnet.operation import Operation
 _IMPOSSIBLE = 1e3
 _STARTS = 3
 _PLAINEST = next(iter(FAMILIES))
+# Factors of a product beyond this, or its inverse, are those of no law but of a fit that diverges.
+_SMALLEST_FACTOR = 1e-100
+MAGNITUDES = "positive power"
+"""Family of laws of magnitudes."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +105,15 @@ class Entry:
             return torch.full_like(examples.targets, math.inf)
         return (self.predict(examples) - examples.targets).square().nan_to_num(math.inf)
 
-    def operation(self) -> Operation:
-        """Returns the law as a one-dimensional operation."""
-        bijection = Generator(1, self.kind, self.theta, dtype=torch.float64)
+    def operation(self, *, even: bool = False) -> Operation:
+        """Returns the law as a one-dimensional operation, of magnitudes if ``even``."""
+        bijection: Bijection
+        if even:
+            # On magnitudes, the affine family is the first power.
+            theta = (1.0,) if self.kind == _PLAINEST else self.theta
+            bijection = Even(Generator(1, MAGNITUDES, theta, dtype=torch.float64))
+        else:
+            bijection = Generator(1, self.kind, self.theta, dtype=torch.float64)
         if self.form == "sum":
             shift = self.coefficients[0] if self.coefficients else 0.0
             return Operation(bijection, Polynomial(0.0, shift) if shift else Sum())
@@ -162,7 +172,9 @@ class Entry:
         return [abs(v) for v in self.theta] + beside[: len(self.coefficients)]
 
     def _is_sound(self, examples: Multisets) -> bool:
-        if (self.form == "product" and self.coefficients[1] == 0) or not self.family.is_valid(*self.theta):
+        if self.form == "product" and not _SMALLEST_FACTOR <= abs(self.coefficients[1]) <= 1 / _SMALLEST_FACTOR:
+            return False
+        if not self.family.is_valid(*self.theta):
             return False
         low, high = self.family.domain(*self.theta)
         return bool((examples.values > low).all() and (examples.values < high).all())
@@ -192,9 +204,14 @@ class Entry:
         return replace(self, theta=tuple(theta), coefficients=tuple(coefficients))
 
 
-def fit_dictionary(examples: Multisets) -> Iterator[Entry]:
-    """Fits each family in each form and yields the best entry of each, simplest first."""
-    others = [kind for kind in FAMILIES if kind != _PLAINEST]
+def fit_dictionary(examples: Multisets, kinds: Sequence[str] = tuple(FAMILIES)) -> Iterator[Entry]:
+    """Fits families in each form and yields the best entry of each, simplest first.
+
+    Arguments:
+        examples: The examples.
+        kinds: Families to fit besides the affine one.
+    """
+    others = [kind for kind in kinds if kind != _PLAINEST]
     order = [(_PLAINEST, "sum", False), (_PLAINEST, "sum", True), (_PLAINEST, "product", True)]
     order += [(kind, "sum", False) for kind in others]
     order += [(kind, form, True) for form in ("sum", "product") for kind in others]

@@ -1,19 +1,22 @@
 r"""Formulas of operations, as text and as LaTeX, from the symbolic forms of laws and bijections.
 
-An operation with few parameters is written directly if that is short, such as ``(x^3 + y^3)^(1/3)``, and otherwise in
+An operation with few parameters is written directly if that is short, such as ``cbrt(x^3 + y^3)``, and otherwise in
 terms of its generator, ``g⁻¹(g(x) + g(y)), g(x) = …``. An operation with many parameters has no readable formula:
-``φ⁻¹(φ(x) + φ(y)), φ a curve``. Direct formulas assume positive numbers: a power :math:`x^p` extends to negative
-numbers as :math:`\operatorname{sign}(x) |x|^p`.
+``φ⁻¹(φ(x) + φ(y)), φ a curve``. A formula holds on the domain of the bijection, for numbers of either sign if that has
+both; ``cbrt`` is the real cube root.
 """
 
 from __future__ import annotations
 
-__all__ = ["expression", "formula", "latex", "number"]
+__all__ = ["expression", "formula", "is_short", "latex", "number"]
 
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
+import torch
+
 from abelnet.bijections import Bijection
+from abelnet.bijections.slopes import FROM_ZERO
 from abelnet.errors import AbelnetError
 from abelnet.operation import Operation
 
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 _MOST_NUMBERS = 3
 # A rational function with more terms is harder to read than its generator.
 _MOST_TERMS = 4
+# Printed digits of a coefficient: enough to compute with.
+_DIGITS = 12
 # A constant term below this, beside a product, is the rounding error of a cancellation.
 _LEFTOVER = 1e-15
 
@@ -48,7 +53,7 @@ def expression(operation: Operation, dimension: int = 0) -> Expr:
     import sympy
 
     x, y = sympy.symbols("x y", real=True)
-    if _is_short(operation.bijection):
+    if is_short(operation.bijection):
         return operation.expression(x, y, dimension)
     curve, inverse = sympy.Function("φ"), sympy.Function("φ⁻¹")
     return inverse(_law(operation, curve(x), curve(y), dimension))
@@ -64,7 +69,7 @@ def formula(operation: Operation, dimension: int = 0) -> str:
     Example:
         >>> from abelnet import AbelianGroup, Generator, Operation, Polynomial, RationalQuadraticSpline
         >>> formula(AbelianGroup(Generator(1, "power", [3.0])))
-        'x∘y = (x^3 + y^3)^(1/3)'
+        'x∘y = cbrt(x^3 + y^3)'
         >>> formula(Operation(Generator(1, "affine"), Polynomial(-1.0)))
         'x∘y = x + y − x·y'
         >>> formula(AbelianGroup(RationalQuadraticSpline(1)))
@@ -72,7 +77,7 @@ def formula(operation: Operation, dimension: int = 0) -> str:
     """
     from abelnet.discovery.printing import FormulaPrinter
 
-    reading, text = _read(operation, dimension, "φ"), FormulaPrinter().doprint
+    reading, text = _read(operation, dimension, "φ"), FormulaPrinter(digits=_DIGITS).doprint
     if reading.generator is None:
         return f"x∘y = {text(reading.law)}"
     what = f"{reading.generator} a curve" if reading.curve is None else f"g(x) = {text(reading.curve)}"
@@ -94,8 +99,9 @@ def latex(operation: Operation, dimension: int = 0) -> str:
     import sympy
 
     def text(expression: Expr) -> str:
-        rounded = {value: sympy.Float(f"{float(value):.6g}") for value in expression.atoms(sympy.Float)}
-        return str(sympy.latex(expression.xreplace(rounded)))
+        rounded = {value: sympy.Float(f"{float(value):.{_DIGITS}g}") for value in expression.atoms(sympy.Float)}
+        # The real cube root is written as a root.
+        return str(sympy.latex(expression.xreplace(rounded).replace(sympy.Function("cbrt"), sympy.cbrt)))
 
     reading = _read(operation, dimension, "varphi")
     if reading.generator is None:
@@ -105,8 +111,8 @@ def latex(operation: Operation, dimension: int = 0) -> str:
     return rf"x \circ y = {name}^{{-1}}\left({text(reading.law)}\right){what}"
 
 
-def number(value: float) -> str:
-    """Formats a number with six significant digits, as short as possible; thirds as fractions.
+def number(value: float, digits: int = 6) -> str:
+    """Formats a number with at most this many significant digits, as short as possible; thirds as fractions.
 
     Example:
         >>> number(2.0), number(-1 / 3), number(1.5e9)
@@ -115,7 +121,7 @@ def number(value: float) -> str:
     fraction = Fraction(value).limit_denominator(3)
     if fraction.denominator == 3 and abs(value - fraction) < 1e-12:
         return str(fraction).replace("-", "−")
-    return f"{value:.6g}".replace("e+0", "e").replace("e+", "e").replace("e-0", "e-").replace("-", "−")
+    return f"{value:.{digits}g}".replace("e+0", "e").replace("e+", "e").replace("e-0", "e-").replace("-", "−")
 
 
 class _Reading(NamedTuple):
@@ -129,21 +135,26 @@ class _Reading(NamedTuple):
 def _read(operation: Operation, dimension: int, curve_name: str) -> _Reading:
     import sympy
 
-    x, y = sympy.symbols("x y", positive=True)
     bijection = operation.bijection
+    positive = bool(torch.as_tensor(bijection.domain[0]).reshape(-1)[0] >= FROM_ZERO)
+    # A bijection that loses signs is that of magnitudes.
+    names = "x y" if bijection.is_injective else "|x| |y|"
+    x, y = sympy.symbols(names, **{"positive" if positive or not bijection.is_injective else "real": True})
     try:
-        curve = bijection.expression(sympy.Symbol("x"), dimension) if _is_short(bijection) else None
+        curve = bijection.expression(sympy.Symbol("x"), dimension) if is_short(bijection) else None
         direct = _direct(operation, x, y, dimension) if curve is not None else None
     except AbelnetError:  # no closed form
         curve = direct = None
     if direct is not None:
-        return _Reading(direct)
+        squares = {one**2: sympy.Symbol(str(one).strip("|")) ** 2 for one in (x, y)}
+        return _Reading(direct.xreplace(squares))
     name = "g" if curve is not None else curve_name
-    g = sympy.Function(name)
+    g, (x, y) = sympy.Function(name), sympy.symbols("x y")
     return _Reading(_law(operation, g(x), g(y), dimension), name, curve)
 
 
-def _is_short(bijection: Bijection) -> bool:
+def is_short(bijection: Bijection) -> bool:
+    """Returns whether a bijection has few enough parameters for a formula; otherwise it is a curve."""
     return sum(parameter.numel() for parameter in bijection.parameters()) <= _MOST_NUMBERS * bijection.dim
 
 
@@ -164,10 +175,10 @@ def _direct(operation: Operation, x: Expr, y: Expr, dimension: int) -> Expr | No
     import sympy
 
     bijection = operation.bijection
-    result = _law(operation, bijection.expression(x, dimension), bijection.expression(y, dimension), dimension)
-    # A positive symbol as placeholder, so that sympy does not write out the signs of powers.
-    latent = sympy.Dummy(positive=True)
-    result = sympy.expand_trig(bijection.inverse_expression(latent, dimension).xreplace({latent: result}))
+    u, v = (_with_cube_roots(bijection.expression(element, dimension), element) for element in (x, y))
+    latent = sympy.Dummy(real=True)
+    inverse = _with_cube_roots(bijection.inverse_expression(latent, dimension), latent)
+    result = sympy.expand_trig(inverse.xreplace({latent: _law(operation, u, v, dimension)}))
     if max(sum(node == element for node in sympy.preorder_traversal(result)) for element in (x, y)) <= 1:
         return result
     numerator, denominator = sympy.fraction(result)
@@ -179,3 +190,12 @@ def _direct(operation: Operation, x: Expr, y: Expr, dimension: int) -> Expr | No
     numerator, denominator = sympy.expand(numerator / unit), sympy.expand(denominator / unit)
     terms = [len(sympy.Add.make_args(part)) for part in (numerator, denominator) if part != 1]
     return numerator / denominator if sum(terms) <= _MOST_TERMS else None
+
+
+def _with_cube_roots(expression: Expr, x: Expr) -> Expr:
+    """Writes ``sign(x) |x|^(1/3)`` as the real cube root; of positive numbers, it is a power."""
+    import sympy
+
+    if x.is_positive:
+        return expression
+    return expression.xreplace({sympy.sign(x) * sympy.Abs(x) ** sympy.Rational(1, 3): sympy.Function("cbrt")(x)})

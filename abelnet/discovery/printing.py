@@ -1,4 +1,4 @@
-"""Text of formulas: a sympy printer with typographic minus signs, dots for products, and six significant digits.
+"""Text of formulas: a sympy printer with typographic minus signs, dots for products, and short numbers.
 
 Importing this module imports sympy.
 """
@@ -23,6 +23,9 @@ _LARGEST_ROOT = 12
 class FormulaPrinter(StrPrinter):  # type: ignore[misc]
     """Prints an expression of two elements x and y in common notation.
 
+    Arguments:
+        digits: Most significant digits of a number.
+
     Example:
         >>> from sympy.abc import x, y
         >>> FormulaPrinter().doprint(x + y - x * y / 2)
@@ -31,9 +34,16 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
         '(x + y) / (1 + x·y)'
     """
 
+    def __init__(self, digits: int = 6) -> None:
+        super().__init__()
+        self._digits = digits
+
+    def _number(self, value: float) -> str:
+        return number(value, self._digits)
+
     def _print(self, expr: Any, **kwargs: Any) -> str:
         if isinstance(expr, Expr) and expr.is_number:
-            return number(float(expr))
+            return self._number(float(expr))
         return str(super()._print(expr, **kwargs))
 
     def _print_Add(self, expr: Expr, order: Any = None) -> str:
@@ -42,7 +52,7 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
     def _print_Mul(self, expr: Expr) -> str:
         factor, rest = _split(expr)
         if isinstance(rest, log):
-            divisor = number(1 / factor)
+            divisor = self._number(1 / factor)
             return f"{self._print(rest)} / {_in_parentheses(divisor) if factor < 0 else divisor}"
         sign, product = self._product(factor, rest)
         return sign + product
@@ -89,7 +99,7 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
         return self._product(factor, rest)
 
     def _product(self, factor: float, rest: Expr) -> tuple[str, str]:
-        sign, size = "−" if factor < 0 else "", number(abs(factor))
+        sign, size = "−" if factor < 0 else "", self._number(abs(factor))
         if rest == 1:
             return sign, size
         parts = Mul.make_args(rest)
@@ -112,7 +122,7 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
     def _quotient(self, expr: Expr) -> str:
         """Returns a scaled element as a quotient, such as ``x / 2``."""
         factor, rest = _split(expr)
-        unit = number(1 / factor)
+        unit = self._number(1 / factor)
         return self._print(rest) if unit == "1" else f"{self._factor(rest)} / {unit}"
 
 

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
+from abelnet.bijections.slopes import FROM_ZERO
 from abelnet.config import Configurable
 from abelnet.discovery import formula
+from abelnet.discovery.seen import Seen
+from abelnet.multisets import Multisets
 from abelnet.operation import Operation
 
 if TYPE_CHECKING:
@@ -48,14 +51,15 @@ class LearnedLaw(Configurable):
         explained: Fraction of the variance of the held-out results that the law explains.
         tried: All candidates, best first.
         eigenvalues: Distance of the examples from any group and from any semigroup.
+        seen: Ranges of the examples; None if unknown.
 
     Example:
         >>> from abelnet import AbelianGroup, Generator
-        >>> law = LearnedLaw(AbelianGroup(Generator(1, "power", [2.0])), "sum of power", 0.0, 1.0)
-        >>> law.formula
-        'x∘y = (x^2 + y^2)^(1/2)'
-        >>> law.identity
-        0.0
+        >>> law = LearnedLaw(AbelianGroup(Generator(1, "positive power", [2.0])), "sum of positive power", 0.0, 1.0)
+        >>> law.formula, law.domain
+        ('x∘y = (x^2 + y^2)^(1/2)', 'of at least 0')
+        >>> law.identity, law.is_group
+        (0.0, False)
     """
 
     operation: Operation
@@ -64,6 +68,7 @@ class LearnedLaw(Configurable):
     explained: float
     tried: Sequence[Tried] = ()
     eigenvalues: dict[str, float] = field(default_factory=dict)
+    seen: Seen | None = None
 
     def __post_init__(self) -> None:
         self.tried = [Tried(*row) for row in self.tried]
@@ -90,38 +95,96 @@ class LearnedLaw(Configurable):
         return formula.expression(self.operation)
 
     @property
+    def domain(self) -> str:
+        """Numbers on which the law is defined, in words, such as ``above 0``."""
+        return self.operation.bijection.describe_domain()
+
+    @property
     def is_group(self) -> bool:
-        """Whether every element has an inverse."""
-        return self.operation.is_group
+        """Whether every element of the domain has an inverse in the domain."""
+        return self.operation.is_group and self._is_onto
 
     @property
     def identity(self) -> float | None:
-        """Identity element, or None if no real number is one."""
-        return self._element(self.operation.law.identity(1))
+        """Identity element, or None if no number of the domain is one."""
+        return self._element(self.operation.law.identity(1)) if self.operation.bijection.is_injective else None
 
     @property
     def absorbing(self) -> float | None:
-        """Absorbing element, or None if no real number is one."""
-        return self._element(self.operation.law.absorbing(1))
+        """Absorbing element, or None if no number of the domain is one.
+
+        That of a curve is None as well if it lies outside the range of the examples, which tell nothing about it.
+        """
+        found = self._element(self.operation.law.absorbing(1))
+        return None if found is not None and self._is_curve and self._is_outside(found) else found
+
+    @property
+    def kind(self) -> str:
+        """What the law is on its domain: ``"group"``, ``"monoid"``, ``"semigroup"``, or not known from the examples."""
+        if self.is_group:
+            return "group"
+        latent = self.operation.law.absorbing(1)
+        if self._is_curve and latent is not None and self.absorbing is None:
+            return "group or semigroup: no example came near an absorbing element"
+        return "semigroup" if self.identity is None else "monoid"
+
+    @property
+    def inverses(self) -> str:
+        """Which elements have an inverse in the domain, in words."""
+        if self.is_group:
+            return "of every element"
+        if self.identity is None:
+            return "none"
+        if self.operation.law.is_group:
+            return (
+                "of some elements only" if self._is_inside(self.operation.law.identity(1)) else "of the identity only"
+            )
+        return "of every element but the absorbing one" if self._is_onto else "of some elements only"
+
+    def extrapolated(self, sets: Multisets, results: Tensor) -> Tensor:
+        """Returns whether each result needs the law outside the range of the examples, as a mask :math:`(B)`.
+
+        Arguments:
+            sets: One-dimensional multisets.
+            results: Their results :math:`(B)`.
+        """
+        if self.seen is None:
+            return torch.zeros(len(results), dtype=torch.bool)
+        strange = sets.sum((~self.seen.covers(sets.values)).double())[:, 0] > 0
+        return strange | (~self.seen.covers(results) & (sets.sizes > 0))
 
     def summary(self) -> str:
         """Returns the law and its properties in a few lines."""
-        inverses = "of every element" if self.is_group else "of every element but the absorbing one"
-        if self.operation.law.identity(1) is None:
-            inverses = "none"
+        lines = [self.formula, f"kind: {self.kind} ({self.title})", f"defined: {self.domain}"]
+        if self.seen is not None:
+            lines.append(f"learned from: {self.seen.describe()}; beyond, results are extrapolated")
         landmarks = {"identity": self.identity, "absorbing element": self.absorbing}
-        return "\n".join(
-            (
-                self.formula,
-                f"kind: {'group' if self.is_group else 'semigroup'} ({self.title})",
-                *(f"{name}: {'none' if x is None else formula.number(x)}" for name, x in landmarks.items()),
-                f"inverses: {inverses}",
-                f"held-out error: {self.rmse:.3g} (explains {100 * self.explained:.6g} % of the variance)",
-            )
-        )
+        for name, x in landmarks.items():
+            far = ", outside the range of the examples" if x is not None and self._is_outside(x) else ""
+            lines.append(f"{name}: {'none' if x is None else formula.number(x) + far}")
+        lines.append(f"inverses: {self.inverses}")
+        lines.append(f"held-out error: {self.rmse:.3g} (explains {100 * self.explained:.6g} % of the variance)")
+        return "\n".join(lines)
 
     def config(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @property
+    def _is_onto(self) -> bool:
+        """Whether the bijection maps onto all numbers, so that latent results are never outside its image."""
+        return all(bool(torch.as_tensor(end).isinf().all()) for end in self.operation.bijection.codomain)
+
+    @property
+    def _is_curve(self) -> bool:
+        return not formula.is_short(self.operation.bijection)
+
+    def _is_outside(self, x: float) -> bool:
+        return self.seen is not None and not bool(self.seen.covers(torch.tensor(x, dtype=torch.float64)))
+
+    def _is_inside(self, latent: Tensor | None) -> bool:
+        """Whether a latent number has others of the image of the bijection on both sides."""
+        low, high = (float(torch.as_tensor(end).reshape(-1)[0]) for end in self.operation.bijection.codomain)
+        return latent is not None and (0.0 if low == FROM_ZERO else low) < float(latent) < high
 
     @torch.no_grad()
     def _element(self, latent: Tensor | None) -> float | None:

@@ -5,15 +5,15 @@ One call learns from multisets and their results, without hyperparameters:
 1. three quarters of the examples are fitted, one quarter is held out;
 2. :mod:`~abelnet.discovery.spectral` measures their distance from any group and from any semigroup;
 3. :mod:`~abelnet.discovery.families` fits every generator in sum and in product form; maximum and minimum are
-   tried too;
+   tried too; if no result is negative though elements have both signs, so are laws of magnitudes;
 4. if none of these explains the held-out examples, the curve of the closed form and :class:`~abelnet.AbelianNet` are
    trained by gradient descent;
 5. of all candidates that explain the held-out examples as well as the best one, the simplest is chosen, and refitted to
    all examples.
 
-If the chosen law explains little, or if a plain regression that assumes no law explains the held-out examples much
-better, the examples follow no such law, and :class:`NoLawError` is raised,
-unless ``refuse`` is False.
+If the chosen law explains little, if a plain regression that assumes no law explains the held-out examples of some size
+much better, or if results look capped, the examples follow no such law, and :class:`NoLawError` is raised, unless
+``refuse`` is False.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ __all__ = ["PENALTIES", "NoLawError", "learn_law"]
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from itertools import combinations_with_replacement
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from abelnet.bijections import Generator
-from abelnet.discovery.candidates import Candidate, Curve, Formula, Trained, train_abelian_net
-from abelnet.discovery.families import fit_dictionary
+from abelnet.bijections import Even, Generator
+from abelnet.discovery.candidates import Candidate, Curve, Formula, Trained, magnitudes, train_abelian_net
+from abelnet.discovery.families import MAGNITUDES, fit_dictionary
 from abelnet.discovery.report import LearnedLaw, Tried
-from abelnet.discovery.spectral import SpectralFit
+from abelnet.discovery.spectral import Spectral, SpectralFit, fits_coordinate
 from abelnet.discovery.stream import Stream
 from abelnet.errors import AbelnetError
 from abelnet.laws import Constant, Law, Maximum, Minimum, Sum
@@ -44,6 +45,11 @@ _FITTED = 2_000
 _HELD_OUT = 0.25
 _EXACT = 1e-9
 _LEAST_EXPLAINED = 0.8
+# A regression is compared with a law at sizes with this many held-out examples.
+_FEWEST_COMPARED = 5
+# Results equal to the extreme one, at least this many and this fraction, are capped.
+_FEWEST_CAPPED, _CAPPED = 3, 0.02
+Array = np.ndarray[Any, np.dtype[np.float64]]
 PENALTIES = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)
 """Curvature penalties tried for the closed form."""
 
@@ -73,7 +79,9 @@ def learn_law(
     _check_enough(examples)
     if float(examples.targets.max()) == float(examples.targets.min()) and bool((examples.sizes > 1).all()):
         constant = _plain(Constant(float(examples.targets[0])))
-        return LearnedLaw(constant.operation, constant.title, 0.0, 1.0, [Tried(constant.title, 1, 0.0)])
+        return LearnedLaw(
+            constant.operation, constant.title, 0.0, 1.0, [Tried(constant.title, 1, 0.0)], seen=stream.seen
+        )
     rest, held_out = examples.split(_HELD_OUT, seed)
     fitted = rest.take(torch.arange(min(len(rest), _FITTED)))
     spread = float(held_out.targets.var(unbiased=False)) or float(examples.targets.var()) or 1.0
@@ -81,17 +89,22 @@ def learn_law(
 
     say("closed form")
     curves, eigenvalues = _curves(stream, fitted, held_out, stream_has_more=len(rest) > len(fitted))
-    say("dictionary")
+    say("formulas")
     plain = [_plain(law).judge(held_out) for law in (Maximum(), Minimum())]
     if min(one.mse for one in plain) > exact:
         for entry in fit_dictionary(fitted):
             plain.append(Formula(entry).judge(held_out))
             if plain[-1].mse <= exact:
                 break
+    if min(one.mse for one in plain) > exact and _may_lose_signs(examples):
+        say("laws of magnitudes")
+        formulas, more, values = _laws_of_magnitudes(fitted, held_out)
+        plain, curves, eigenvalues = plain + formulas, curves + more, eigenvalues | values
     tried = plain + curves
     best = min(tried, key=lambda one: one.mse)
     # If a regression that assumes no law is exact and laws are not, training will not find a law either.
-    hopeless = best.mse > 0.01 * spread and _plain_regression(fitted, held_out, best.errors)[0] < 1e-6 * spread
+    regression = _plain_regression(fitted, held_out, best.errors)
+    hopeless = best.mse > 0.01 * spread and bool(regression) and all(row.plain < 1e-6 * spread for row in regression)
     if polish and not hopeless and (_simplest(tried, spread) in curves or best.mse > 0.05 * spread):
         say("training")
         tried += [Trained.of(_simplest(curves, spread), fitted).judge(held_out)] if curves else []
@@ -100,11 +113,14 @@ def learn_law(
         tried += [net, Trained.of(straight, fitted).judge(held_out)]
     winner = _simplest(tried, spread)
     explained = 1 - winner.mse / spread
-    _check_law(winner, explained, fitted, held_out, eigenvalues, refuse=refuse)
+    if refuse:
+        _check_law(winner, explained, fitted, held_out, eigenvalues)
+        if winner.mse > exact:
+            _check_cap(examples)
     say("fitting to all")
     law = winner.fit_to_all(examples, stream.fits)
     ranking = [Tried(one.title, one.parameters, one.rmse) for one in sorted(tried, key=lambda one: one.mse)]
-    return LearnedLaw(law.operation, law.title, winner.rmse, explained, ranking, eigenvalues)
+    return LearnedLaw(law.operation, law.title, winner.rmse, explained, ranking, eigenvalues, stream.seen)
 
 
 def _plain(law: Law) -> Candidate:
@@ -154,7 +170,7 @@ def _curves(
 ) -> tuple[list[Candidate], dict[str, float]]:
     """Returns the curves of the closed form, best first, with penalties chosen on held-out error; and eigenvalues."""
     eigenvalues: dict[str, float] = {}
-    found: dict[str, Candidate] = {}
+    found: list[Candidate] = []
     for coordinate, fit in stream.fits.items():
         if fit.count == 0:
             continue
@@ -166,63 +182,125 @@ def _curves(
             # The whole stream without the held-out examples; groups only, since its poles are on a grid.
             streamed = fit.without(held_out)
             solutions += [(streamed.solve(penalty)[0], penalty) for penalty in PENALTIES]
-        for one, penalty in solutions:
-            try:
-                curve = Curve(one, penalty).judge(held_out)
-            except AbelnetError:  # the curve is not strictly increasing
-                continue
-            if curve.title not in found or curve.mse < found[curve.title].mse:
-                found[curve.title] = curve
-    finite = [one for one in found.values() if one.mse < math.inf]
-    return sorted(finite, key=lambda one: one.mse), eigenvalues
+        found += _best_curves(solutions, held_out)
+    return sorted(found, key=lambda one: one.mse), eigenvalues
+
+
+def _best_curves(
+    solutions: Sequence[tuple[Spectral, float]], held_out: Multisets, *, even: bool = False
+) -> list[Candidate]:
+    """Returns the curve of each title with the smallest held-out error, if that is finite."""
+    found: dict[str, Candidate] = {}
+    for one, penalty in solutions:
+        try:
+            curve = Curve(one, penalty, even).judge(held_out)
+        except AbelnetError:  # the curve is not strictly increasing
+            continue
+        best = found[curve.title].mse if curve.title in found else math.inf
+        if curve.mse < best:
+            found[curve.title] = curve
+    return list(found.values())
+
+
+def _may_lose_signs(examples: Multisets) -> bool:
+    """Returns whether no result is negative though elements have both signs."""
+    low, high = float(examples.values.min()), float(examples.values.max())
+    return low < 0 < high and float(examples.targets.min()) >= 0
+
+
+def _laws_of_magnitudes(
+    fitted: Multisets, held_out: Multisets
+) -> tuple[list[Candidate], list[Candidate], dict[str, float]]:
+    """Returns formulas, curves and eigenvalues of laws of the magnitudes of elements."""
+    fitted, coordinate = magnitudes(fitted), "log x"
+    largest, smallest = (
+        Candidate(f"{law.name.lower()} of |x|", Operation(Even(_first_power()), law), 1)
+        for law in (Maximum(), Minimum())
+    )
+    formulas = [one.judge(held_out) for one in (largest, smallest)]
+    formulas += [Formula(entry, even=True).judge(held_out) for entry in fit_dictionary(fitted, [MAGNITUDES])]
+    if not fits_coordinate(fitted, coordinate) or not fits_coordinate(magnitudes(held_out), coordinate):
+        return formulas, [], {}
+    refined = SpectralFit(coordinate=coordinate).partial_fit(fitted).refine(fitted)
+    eigenvalues = {f"{one.hypothesis}, log |x|": float(one.eigenvalue) for one in refined.solve()[:2]}
+    solutions = [(one, penalty) for penalty in PENALTIES for one in refined.solve(penalty)]
+    return formulas, _best_curves(solutions, held_out, even=True), eigenvalues
+
+
+def _first_power() -> Generator:
+    return Generator(1, MAGNITUDES, [1.0], dtype=torch.float64)
 
 
 def _check_law(
-    winner: Candidate,
-    explained: float,
-    fitted: Multisets,
-    held_out: Multisets,
-    eigenvalues: dict[str, float],
-    *,
-    refuse: bool,
+    winner: Candidate, explained: float, fitted: Multisets, held_out: Multisets, eigenvalues: dict[str, float]
 ) -> None:
     """Raises if the chosen law explains little, or much less than a regression that assumes no law."""
-    if not refuse:
-        return
     evidence = f"the best law, {winner.title}, explains {100 * explained:.3g} % of the variance of held-out results"
     values = ", ".join(f"{name}: {value:.2g}" for name, value in eigenvalues.items())
-    plain, ours = _plain_regression(fitted, held_out, winner.errors)
-    # By more than chance, and by enough to matter.
-    much_better = plain < 0.25 * ours and ours > 1e-6 * float(held_out.targets.var())
-    if much_better:
-        evidence += f"; its error is {ours**0.5:.3g}, that of a plain regression without a law is {plain**0.5:.3g}"
-    if much_better or not explained >= _LEAST_EXPLAINED:
+    spread = float(held_out.targets.var(unbiased=False))
+    # A law holds at every size; by more than chance, and by enough to matter.
+    worse = [
+        row
+        for row in _plain_regression(fitted, held_out, winner.errors)
+        if row.plain < 0.25 * row.ours and row.ours > 1e-6 * spread
+    ]
+    if worse:
+        row = max(worse, key=lambda row: row.ours / max(row.plain, 1e-300))
+        evidence += (
+            f"; on sets of {row.size} its error is {row.ours**0.5:.3g}, that of a plain regression without a law is "
+            f"{row.plain**0.5:.3g}"
+        )
+    if worse or not explained >= _LEAST_EXPLAINED:
         raise NoLawError(
             f"y: expected the results of a commutative, associative law; {evidence}; eigenvalues (0 for a law, about 1 "
             f"for none): {values}"
         )
 
 
-def _plain_regression(fitted: Multisets, held_out: Multisets, errors: Tensor) -> tuple[float, float]:
-    """Returns mean squared errors of one regression per size, and of the law, on sizes with enough examples."""
-    plain, ours = [], []
+def _check_cap(examples: Multisets) -> None:
+    """Raises if many results are equal to the largest or the smallest one, as if they were capped."""
+    results = examples.targets[examples.sizes > 1]
+    for name, end in (("largest", results.max()), ("smallest", results.min())):
+        count = int((results == end).sum())
+        if count >= _FEWEST_CAPPED and count > _CAPPED * len(results):
+            raise NoLawError(
+                f"y: expected the results of a commutative, associative law; {count} of {len(results)} results are "
+                f"equal to the {name}, {float(end):g}, as if they were capped, and no law found gives exactly these; "
+                "leave them out to learn the law of the others"
+            )
+
+
+class _Compared(NamedTuple):
+    """Mean squared errors on held-out sets of one size: of a plain regression, and of a law."""
+
+    size: int
+    plain: float
+    ours: float
+
+
+def _plain_regression(fitted: Multisets, held_out: Multisets, errors: Tensor) -> list[_Compared]:
+    """Compares a law with a regression that assumes none, at each size with enough examples."""
+    rows = []
     for size in sorted(set(fitted.sizes.tolist())):
         train_rows, test_rows = fitted.sizes == size, held_out.sizes == size
-        if size < 2 or not test_rows.any():
+        if size < 2 or int(test_rows.sum()) < _FEWEST_COMPARED:
             continue
-        inputs, outputs = _features(fitted.take(train_rows), size), _features(held_out.take(test_rows), size)
-        if len(inputs) < 3 * inputs.shape[1]:
+        inputs = fitted.take(train_rows).values.reshape(-1, size).numpy()
+        outputs = held_out.take(test_rows).values.reshape(-1, size).numpy()
+        degree = max((d for d in (1, 2, 3) if 3 * (2 * size + math.comb(size + d, d)) <= len(inputs)), default=0)
+        if degree == 0:
             continue
+        scale = float(np.abs(inputs).max()) or 1.0
         target = fitted.targets[train_rows].numpy()
-        weights = np.linalg.lstsq(inputs, target, rcond=1e-10)[0]
-        plain.append((outputs @ weights - held_out.targets[test_rows].numpy()) ** 2)
-        ours.append(errors[test_rows].numpy())
-    if not plain:
-        return math.inf, 0.0
-    return float(np.concatenate(plain).mean()), float(np.concatenate(ours).mean())
+        weights = np.linalg.lstsq(_features(inputs / scale, degree), target, rcond=1e-10)[0]
+        found = _features(outputs / scale, degree) @ weights
+        plain = (found - held_out.targets[test_rows].numpy()) ** 2
+        rows.append(_Compared(size, float(plain.mean()), float(errors[test_rows].mean())))
+    return rows
 
 
-def _features(examples: Multisets, size: int) -> np.ndarray[Any, Any]:
-    """Returns the features of the regression: a constant, the elements in order, and the elements sorted."""
-    values = examples.values.reshape(-1, size).numpy()
-    return np.concatenate((np.ones((len(values), 1)), values, np.sort(values, 1)), 1)
+def _features(values: Array, degree: int) -> Array:
+    """Returns the features of the regression: polynomials of the elements in order, and the elements sorted."""
+    chosen = (one for d in range(1, degree + 1) for one in combinations_with_replacement(range(values.shape[1]), d))
+    columns = [np.ones(len(values)), *(values[:, one].prod(1) for one in chosen)]
+    return np.concatenate((np.stack(columns, 1), np.sort(values, 1)), 1)

@@ -6,6 +6,7 @@ __all__ = ["Stream"]
 
 import torch
 
+from abelnet.discovery.seen import Seen
 from abelnet.discovery.spectral import COORDINATES, SpectralFit, fits_coordinate
 from abelnet.errors import AbelnetError
 from abelnet.multisets import Multisets
@@ -23,13 +24,14 @@ class Stream:
 
     Attributes:
         fits: Closed-form fit to all examples, for each coordinate whose domain contains them.
-        seen: Number of examples seen.
+        count: Number of examples.
     """
 
     def __init__(self, seed: int) -> None:
         self.fits = {coordinate: SpectralFit(coordinate=coordinate) for coordinate in COORDINATES}
-        self.seen = 0
+        self.count = 0
         self._sample: Multisets | None = None
+        self._seen: Seen | None = None
         self._keys = torch.empty(0, dtype=torch.float64)
         self._generator = torch.Generator().manual_seed(seed)
 
@@ -39,6 +41,13 @@ class Stream:
         if self._sample is None:
             raise AbelnetError("sample: expected a stream with examples, got none; call take first")
         return self._sample
+
+    @property
+    def seen(self) -> Seen:
+        """Ranges of all examples."""
+        if self._seen is None:
+            raise AbelnetError("seen: expected a stream with examples, got none; call take first")
+        return self._seen
 
     def take(self, examples: Multisets) -> None:
         """Adds a batch of examples: one-dimensional multisets with their results."""
@@ -58,4 +67,6 @@ class Stream:
         parts = [] if self._sample is None else [self._sample.take(old)]
         parts += [examples.take(new)] if len(new) > 0 else []
         self._sample, self._keys = Multisets.join(parts), keys[kept]
-        self.seen += len(examples)
+        self.count += len(examples)
+        ranges = Seen.of(examples)
+        self._seen = ranges if self._seen is None else self._seen.join(ranges)

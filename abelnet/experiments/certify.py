@@ -34,7 +34,7 @@ from abelnet.experiments.synthetic.data import OPERATIONS, make_dataset
 from abelnet.laws import Polynomial, Product, Sum
 from abelnet.operation import Operation
 from abelnet.training.loop import Settings, train
-from abelnet.verify.certificates import generator_bound, merge_bound, reach, size_bound
+from abelnet.verify.certificates import assumed_bound, generator_bound, merge_bound, reach, size_bound
 from abelnet.verify.curves import Curve
 
 
@@ -51,6 +51,7 @@ TRUTHS: dict[str, Operation] = {
     "shifted_product": Operation(_line(), Polynomial(0.5)),
 }
 SIZES = (2, 3, 4, 6, 10, 20, 50, 100, 200, 500, 1000)
+_ELEMENTS = (-5.0, 5.0)  # of the synthetic experiment
 _CHECKED = 4  # the largest size of the training data
 _CHUNK = 1 << 19
 
@@ -115,7 +116,7 @@ def certify(
     truth: Operation | None = None,
     *,
     size: int = 1000,
-    elements: tuple[float, float] = (-5.0, 5.0),
+    elements: tuple[float, float] = _ELEMENTS,
     epsilon: float | None = None,
     sets: int = 10_000,
     seed: int = 0,
@@ -126,7 +127,7 @@ def certify(
 
     Arguments:
         operation: The learned operation.
-        truth: The true operation. If None, nothing is measured and the bounds depend on ``epsilon``; groups only.
+        truth: The true operation. If None, nothing is measured and the bounds depend on ``epsilon``.
         size: Largest size.
         elements: Range of the elements.
         epsilon: Error up to size 4; not used if the truth is given.
@@ -150,8 +151,13 @@ def certify(
         notes = [
             f"proved if the error up to size {_CHECKED} is at most {epsilon:.3g}, which is assumed, and if all "
             "results stay in the range that the learned operation reaches",
+            f"elements in [{elements[0]:g}, {elements[1]:g}]",
             "measured: nothing, since the true operation is unknown",
         ]
+        if not operation.is_group:
+            notes.append("Theorem 3: for groups only")
+        if any(not math.isfinite(row.ours) for row in rows):
+            notes.append("inf: results of this size have no finite range, or a slope has no finite bound on it")
         return Certificate(title, rows, notes)
     kind = _Groups if operation.is_group else _Semigroups
     case = kind(operation, truth, elements, sets, seed)
@@ -169,7 +175,7 @@ def certify_model(
     *,
     size: int = 1000,
     epsilon: float | None = None,
-    elements: tuple[float, float] = (-5.0, 5.0),
+    elements: tuple[float | None, float | None] = (None, None),
     sets: int = 10_000,
     seed: int = 0,
     epochs: int = 1000,
@@ -182,7 +188,7 @@ def certify_model(
             depend on ``epsilon``, or else on the held-out error stored in the folder.
         size: Largest size.
         epsilon: Error up to size 4.
-        elements: Range of the elements.
+        elements: Range of the elements; where None, that of the examples of a learned law, or else −5 and 5.
         sets: Number of multisets measured at each size.
         seed: Random seed of data, training and multisets.
         epochs: Number of training epochs.
@@ -195,8 +201,9 @@ def certify_model(
     if name is not None and name not in TRUTHS:
         raise AbelnetError(f"truth: expected one of {', '.join(TRUTHS)}, got {name!r}")
     true = None if name is None else TRUTHS[name]
-    options: dict[str, Any] = {"size": size, "elements": elements, "sets": sets, "seed": seed}
+    options: dict[str, Any] = {"size": size, "sets": sets, "seed": seed}
     if known:
+        options["elements"] = _range(elements, _ELEMENTS)
         operation = train_synthetic(str(model), seed=seed, epochs=epochs)
         return [certify(operation, true, title=f"{OPERATIONS[str(model)].formula}, min-max network", **options)]
     if not Path(model).exists():
@@ -204,11 +211,19 @@ def certify_model(
     certificates = []
     for law in LawRegressor.load(model).laws_:
         assumed = law.rmse if epsilon is None else epsilon
+        options["elements"] = _range(elements, _ELEMENTS if law.seen is None else law.seen.elements)
         certificate = certify(law.operation, true, epsilon=assumed, title=law.formula, **options)
         if true is None and epsilon is None:
             certificate.notes.append("ε is the RMSE on held-out examples, an estimate, not a worst case")
         certificates.append(certificate)
     return certificates
+
+
+def _range(wanted: tuple[float | None, float | None], default: tuple[float, float]) -> tuple[float, float]:
+    low, high = (other if end is None else end for end, other in zip(wanted, default, strict=True))
+    if not low < high:
+        raise AbelnetError(f"elements: expected a range, got {low:g} to {high:g}")
+    return low, high
 
 
 class _Case:
@@ -325,8 +340,9 @@ def _worst(operation: Operation, truth: Operation, draw: Callable[[int], Tensor]
 
 
 def _assumed_row(operation: Operation, epsilon: float, size: int, elements: tuple[float, float]) -> CertificateRow:
-    if not operation.is_group:
-        raise AbelnetError("truth: expected the true operation, got None; there is no bound for a semigroup without it")
-    low, high = reach(operation, size, elements)
-    bounds = [bound(operation, epsilon, _CHECKED, size, (low, high)).value for bound in (merge_bound, size_bound)]
-    return CertificateRow(size, None, *bounds)
+    ours = assumed_bound(operation, epsilon, _CHECKED, size, elements)
+    if not operation.is_group or not math.isfinite(ours):
+        return CertificateRow(size, None, ours, None)
+    return CertificateRow(
+        size, None, ours, size_bound(operation, epsilon, _CHECKED, size, reach(operation, size, elements)).value
+    )

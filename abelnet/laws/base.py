@@ -117,6 +117,11 @@ class Law(Configurable, nn.Module, ABC):
         """Returns the absorbing element :math:`z`, with :math:`u * z = z` and shape :math:`(d)`, or None."""
         return None
 
+    @property
+    def sensitivity(self) -> float | None:
+        """Largest change of a result if no element changes by more than 1, whatever the bijection; None if any."""
+        return None
+
     def plain_form(self) -> PlainForm | None:
         """Returns the coordinates in which the law is the plain sum or product, or None if it is neither."""
         return None

@@ -63,6 +63,10 @@ class Constant(Law):
     def power(self, u: Tensor, n: float) -> Tensor:
         return u if n == 1 else self.combine(u, u)
 
+    @property
+    def sensitivity(self) -> float:
+        return 0.0
+
     def absorbing(self, dim: int) -> Tensor:
         return self.alpha.expand(dim)
 

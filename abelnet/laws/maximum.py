@@ -56,6 +56,10 @@ class Maximum(Law):
     def power(self, u: Tensor, n: float) -> Tensor:
         return u
 
+    @property
+    def sensitivity(self) -> float:
+        return 1.0
+
     def expression(self, u: Expr, v: Expr, dimension: int = 0) -> Expr:
         import sympy
 

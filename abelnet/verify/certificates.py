@@ -6,6 +6,8 @@ Three bounds on the error of :math:`\varphi^{-1}(\sum_i \varphi(x_i))` at size :
 - :func:`merge_bound`: the same numbers, never above Theorem 3;
 - :func:`generator_bound`: the true operation, in one dimension, for groups and semigroups.
 
+:func:`assumed_bound` chooses the best bound without the true operation, in one dimension, for any law.
+
 Proofs are in ``docs/theory.md``. The bounds are proved in exact arithmetic; rounding is not accounted for.
 """
 
@@ -15,6 +17,7 @@ __all__ = [
     "GeneratorBound",
     "Lipschitz",
     "SizeBound",
+    "assumed_bound",
     "generator_bound",
     "lipschitz",
     "merge_bound",
@@ -49,6 +52,8 @@ from abelnet.verify.lipschitz import Lipschitz, lipschitz
 
 # Number of grid cells to certify a generator bound, and to search its coefficient.
 _FINE, _COARSE = 20_000, 1_000
+# Products beyond the exponential of this are not finite.
+_LARGEST_LOG = 600.0
 
 
 @dataclass(frozen=True)
@@ -189,6 +194,71 @@ def reach(truth: Operation, size: int, elements: tuple[float, float]) -> tuple[f
 
 
 @torch.no_grad()
+def assumed_bound(operation: Operation, epsilon: float, a: int, b: int, elements: tuple[float, float]) -> float:
+    r"""Bounds the error of a one-dimensional operation at size :math:`b` without the true one, for any law.
+
+    The error :math:`\varepsilon` up to size :math:`a` is assumed, and that all results stay in the range that the
+    learned operation reaches. A sum is bounded by :func:`merge_bound`. A maximum passes on the largest error of its
+    parts, so its error is at most :math:`\varepsilon \lceil \log_a b \rceil`. In a product a latent error is multiplied
+    by the other factors, of magnitude at most :math:`w`:
+
+    .. math:: \varepsilon \, (1 + (N_b - 1) K_1 K_2 \max(1, w)^{b - 2}) .
+
+    Arguments:
+        operation: The learned operation, in one dimension.
+        epsilon: Largest error :math:`\varepsilon` on multisets of 2 to :math:`a` elements.
+        a: Largest size for which ``epsilon`` holds, at least 2.
+        b: Size to bound the error at.
+        elements: Range of the elements.
+
+    Returns:
+        The bound; infinite if results of this size have no finite range.
+
+    Example:
+        >>> from abelnet import Affine, Maximum
+        >>> assumed_bound(Operation(Affine(1), Maximum()), epsilon=0.1, a=4, b=64, elements=(-1.0, 1.0))
+        0.30000000000000004
+    """
+    check_count("a", a, 2)
+    check_count("b", b)
+    if not epsilon >= 0:
+        raise AbelnetError(f"epsilon: expected a number of at least 0, got {epsilon}")
+    factor = operation.law.sensitivity
+    if factor is not None:
+        return epsilon * sum(factor**level for level in range(_levels(a, b)))
+    bijection = operation.bijection.injective_part()
+    if bijection is not operation.bijection:
+        magnitudes = sorted(abs(end) for end in elements)
+        elements = (0.0 if elements[0] < 0 < elements[1] else magnitudes[0], magnitudes[1])
+        operation = Operation(bijection, operation.law)
+        if bool(torch.as_tensor(elements[0] <= bijection.domain[0]).any()):
+            return math.inf if b > a else epsilon
+    curve = _curve(operation, "operation")
+    latent = curve.forward(torch.tensor(elements, dtype=torch.float64)).sort().values
+    growth = 1.0
+    if curve.form == "sum":
+        ends = torch.stack((latent, b * latent)).sort(0).values
+        reached = torch.stack((ends[0, 0], ends[1, 1]))
+    else:
+        largest = float(latent.abs().max())
+        growth = (
+            math.inf if largest > 1 and (b - 2) * math.log(largest) > _LARGEST_LOG else max(1.0, largest) ** (b - 2)
+        )
+        top = largest * max(1.0, largest * growth)
+        bottom = -top if latent[0] < 0 else float(latent[0]) ** b if latent[0] < 1 else float(latent[0])
+        reached = torch.tensor([bottom, top], dtype=torch.float64)
+    region = curve.inverse(reached).sort().values
+    low, high = operation.bijection.domain
+    # A result that is rounded to the end of the domain has no finite slope.
+    inside = bool((region.isfinite() & (region > low) & (region < high)).all())
+    if not inside or growth == math.inf:
+        return math.inf if b > a else epsilon
+    box = (min(float(region[0]), elements[0]), max(float(region[1]), elements[1]))
+    constants = lipschitz(operation.bijection, box, samples=1)
+    return _by_merges(epsilon, a, b, constants.forward * constants.inverse * growth)
+
+
+@torch.no_grad()
 def generator_bound(
     operation: Operation,
     truth: Operation,
@@ -311,6 +381,13 @@ def _best(
         width /= 4
     (value, m, M), c = min((bound(c, cells), c) for c in {best, start})
     return value, c, m, M
+
+
+def _levels(a: int, b: int) -> int:
+    levels, size = 0, 1
+    while size < b:
+        levels, size = levels + 1, size * a
+    return levels
 
 
 def _theorem3(epsilon: float, a: int, b: int, constant: float) -> float:
