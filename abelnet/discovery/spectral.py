@@ -33,7 +33,7 @@ from abelnet.multisets import Multisets
 from abelnet.operation import Operation
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
-_CHUNK = 16_384
+_CHUNK = 4096  # sets, and elements of them, whose basis functions are in memory at a time
 
 COORDINATES: dict[str, tuple[str, tuple[float, ...]]] = {
     "x": ("affine", ()),
@@ -129,14 +129,18 @@ class SpectralFit:
         assert self._basis is not None
         for low in range(0, len(target), _CHUNK):
             ends = ptr[low : low + _CHUNK + 1]
-            of_values = self._basis(values[ends[0] : ends[-1]])
             of_target = self._basis(target[low : low + _CHUNK])
-            a = np.add.reduceat(of_values, ends[:-1] - ends[0], axis=0) - of_target
+            self._count(of_target)
+            a = -of_target
+            for start in range(ends[0], ends[-1], _CHUNK):
+                # The sets with elements in this part; the first and the last may have more of them in other parts.
+                stop = min(start + _CHUNK, ends[-1])
+                first, last = np.searchsorted(ends, (start, stop - 1), "right") - 1
+                of_values = self._basis(values[start:stop])
+                self._count(of_values)
+                begins = np.maximum(ends[first : last + 1], start) - start
+                a[first : last + 1] += np.add.reduceat(of_values, begins, axis=0)
             self.residual += a.T @ a
-            for points in (of_values, of_target):
-                self.square += points.T @ points
-                self.total += points.sum(0)
-                self.points += len(points)
             self.count += len(a)
         return self
 
@@ -209,6 +213,11 @@ class SpectralFit:
             for falling in (False, True)
         ]
         return [group, *semigroups]
+
+    def _count(self, points: Array) -> None:
+        self.square += points.T @ points
+        self.total += points.sum(0)
+        self.points += len(points)
 
     def _start(self, basis: _Basis) -> None:
         self._basis, width = basis, basis.width

@@ -1,11 +1,10 @@
-"""Streaming reads of tables: CSV, and Parquet if pyarrow is installed."""
+"""Sets of tables on disk, to learn from and to aggregate, in streaming fashion."""
 
 from __future__ import annotations
 
 __all__ = ["Columns", "apply_law", "examples_in", "read_rows"]
 
 import csv
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,152 +14,13 @@ import numpy as np
 import torch
 
 from abelnet.discovery.estimator import LawRegressor
+from abelnet.engines.reading import Columns, read_rows
 from abelnet.errors import AbelnetError
 from abelnet.files import replacing
 from abelnet.multisets import Multisets
 
-_ROWS = 100_000
 Array = np.ndarray[Any, np.dtype[np.float64]]
 Places = np.ndarray[Any, np.dtype[np.int64]]
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Columns of a table.
-
-    In long form, each row is an element: ``set`` identifies its multiset and ``values`` are its coordinates. In wide
-    form, without ``set``, each row is a multiset and ``values`` are its elements; empty cells are skipped.
-
-    Attributes:
-        values: Columns of the numbers.
-        set: Column that identifies the multiset.
-        targets: Columns of the results; in long form, repeated on each row of a set.
-    """
-
-    values: tuple[str, ...]
-    set: str | None = None
-    targets: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not self.values:
-            raise AbelnetError("value: expected at least one column, got none")
-        wanted = len(self.values) if self.set is not None else 1
-        if self.targets and len(self.targets) != wanted:
-            raise AbelnetError(f"target: expected {wanted} columns, one per dimension, got {len(self.targets)}")
-
-    @property
-    def dim(self) -> int:
-        """Number of dimensions of an element."""
-        return len(self.values) if self.set is not None else 1
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows of a table: names of sets (in wide form, line numbers), numbers, and results; NaN for empty cells."""
-
-    sets: list[str]
-    values: Array
-    targets: Array
-
-
-def read_rows(path: str | Path, columns: Columns) -> Iterator[Rows]:
-    """Reads a table of any size in batches of rows.
-
-    Arguments:
-        path: A ``.csv`` or ``.parquet`` file.
-        columns: Columns to read.
-    """
-    path = Path(path)
-    if not path.exists():
-        raise AbelnetError(f"file: no such file: {path}")
-    if path.suffix == ".parquet":
-        return _read_parquet(path, columns)
-    if path.suffix not in (".csv", ".tsv", ".txt"):
-        raise AbelnetError(f"file: expected .csv, .tsv or .parquet, got {path.name}")
-    return _read_csv(path, columns)
-
-
-def _read_csv(path: Path, columns: Columns) -> Iterator[Rows]:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",")
-        header = next(reader, None)
-        if header is None:
-            raise AbelnetError(f"file: expected a header line in {path}, got an empty file")
-        _check_header(path, header, columns)
-        places = [header.index(name) for name in (*columns.values, *columns.targets)]
-        set_place = None if columns.set is None else header.index(columns.set)
-        width = max([*places, set_place or 0]) + 1
-        line, rows = 1, []
-        for row in reader:
-            line += 1
-            if not row:
-                continue
-            if len(row) < width:
-                raise AbelnetError(f"{path}, line {line}: expected {len(header)} cells, got {len(row)}")
-            rows.append((str(line) if set_place is None else row[set_place], [row[place] for place in places], line))
-            if len(rows) == _ROWS:
-                yield _rows(path, columns, rows)
-                rows = []
-        if rows:
-            yield _rows(path, columns, rows)
-
-
-def _rows(path: Path, columns: Columns, rows: list[tuple[str, list[str], int]]) -> Rows:
-    cells = [cells for _, cells, _ in rows]
-    try:
-        table = np.array(cells, dtype=np.float64)
-    except ValueError:
-        table = np.array(
-            [[_number(path, line, name, cell) for name, cell in _named(columns, row)] for _, row, line in rows]
-        )
-    split = len(columns.values)
-    return Rows([name for name, _, _ in rows], table[:, :split], table[:, split:])
-
-
-def _named(columns: Columns, cells: Sequence[str]) -> Iterator[tuple[str, str]]:
-    return zip((*columns.values, *columns.targets), cells, strict=True)
-
-
-def _number(path: Path, line: int, column: str, cell: str) -> float:
-    if cell.strip().lower() in ("", "na", "nan", "null", "none"):
-        return math.nan
-    try:
-        return float(cell)
-    except ValueError:
-        raise AbelnetError(f"{path}, line {line}: expected a number in column {column}, got {cell!r}") from None
-
-
-def _read_parquet(path: Path, columns: Columns) -> Iterator[Rows]:
-    try:
-        import pyarrow.parquet as parquet
-    except ImportError:
-        raise AbelnetError('file: expected pyarrow to read Parquet; run pip install "abelnet[tables]"') from None
-    file = parquet.ParquetFile(path)
-    _check_header(path, file.schema_arrow.names, columns)
-    wanted = [*columns.values, *columns.targets] + ([columns.set] if columns.set is not None else [])
-    line = 0
-    for batch in file.iter_batches(_ROWS, columns=wanted):
-        numbers = []
-        for name in (*columns.values, *columns.targets):
-            try:
-                numbers.append(np.asarray(batch.column(name).to_numpy(zero_copy_only=False), dtype=np.float64))
-            except (TypeError, ValueError):
-                raise AbelnetError(f"{path}: expected numbers in column {name}") from None
-        table = np.stack(numbers, 1)
-        count = len(table)
-        names = (
-            [str(line + i + 1) for i in range(count)]
-            if columns.set is None
-            else [str(name) for name in batch.column(columns.set).to_pylist()]
-        )
-        line += count
-        yield Rows(names, table[:, : len(columns.values)], table[:, len(columns.values) :])
-
-
-def _check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
-    for name in (*columns.values, *columns.targets, *([columns.set] if columns.set is not None else [])):
-        if name not in header:
-            raise AbelnetError(f"{path}: expected a column {name}, got {', '.join(header)}")
 
 
 def examples_in(path: str | Path, columns: Columns, *, skip_missing: bool = False) -> Iterator[Multisets]:
@@ -172,9 +32,9 @@ def examples_in(path: str | Path, columns: Columns, *, skip_missing: bool = Fals
     Arguments:
         path: The table.
         columns: Columns to read.
-        skip_missing: Whether to skip sets with missing numbers; otherwise they raise.
+        skip_missing: Whether to skip sets with missing numbers and rows without a set; otherwise they raise.
     """
-    for part in _wide(path, columns) if columns.set is None else _long(path, columns):
+    for part in (_wide if columns.set is None else _long)(path, columns, skip_missing):
         sound = part.without_missing(skip_missing)
         if sound.names:
             yield sound.multisets(columns)
@@ -212,17 +72,17 @@ class _Sets:
         return Multisets(values, columns.dim, ptr=ptr, targets=results)
 
 
-def _wide(path: str | Path, columns: Columns) -> Iterator[_Sets]:
-    for rows in read_rows(path, columns):
+def _wide(path: str | Path, columns: Columns, skip_missing: bool) -> Iterator[_Sets]:
+    for rows in read_rows(path, columns, skip_missing=skip_missing):
         there = ~np.isnan(rows.values)
         ptr = np.concatenate(([0], there.sum(1).cumsum()))
         yield _Sets(rows.sets, rows.values[there][:, None], ptr, rows.targets)
 
 
-def _long(path: str | Path, columns: Columns) -> Iterator[_Sets]:
+def _long(path: str | Path, columns: Columns, skip_missing: bool) -> Iterator[_Sets]:
     seen: set[str] = set()
     try:
-        for part in _neighbours(path, columns):
+        for part in _neighbours(path, columns, skip_missing):
             if not seen.isdisjoint(part.names):
                 raise _ScatteredError
             seen.update(part.names)
@@ -232,19 +92,19 @@ def _long(path: str | Path, columns: Columns) -> Iterator[_Sets]:
             raise AbelnetError(
                 f"{path}: expected the rows of each {columns.set} to be adjacent in a table of this size; sort it first"
             ) from None
-        yield _gathered(path, columns)
+        yield _gathered(path, columns, skip_missing)
 
 
 class _ScatteredError(Exception):
     pass
 
 
-def _neighbours(path: str | Path, columns: Columns) -> Iterator[_Sets]:
+def _neighbours(path: str | Path, columns: Columns, skip_missing: bool) -> Iterator[_Sets]:
     """Yields sets whose rows are adjacent; the last set of each batch is carried over to the next."""
     names: list[str] = []
     values = np.empty((0, len(columns.values)))
     targets = np.empty((0, len(columns.targets)))
-    for rows in read_rows(path, columns):
+    for rows in read_rows(path, columns, skip_missing=skip_missing):
         names += rows.sets
         values, targets = np.concatenate((values, rows.values)), np.concatenate((targets, rows.targets))
         starts = _starts(names)
@@ -274,9 +134,9 @@ def _cut(names: list[str], values: Array, targets: Array, starts: list[int]) -> 
     return _Sets(heads, values, ptr, targets[starts])
 
 
-def _gathered(path: str | Path, columns: Columns) -> _Sets:
+def _gathered(path: str | Path, columns: Columns, skip_missing: bool) -> _Sets:
     """Returns all sets of a table with rows in any order."""
-    parts = list(read_rows(path, columns))
+    parts = list(read_rows(path, columns, skip_missing=skip_missing))
     names = [name for part in parts for name in part.sets]
     values, targets = (np.concatenate([getattr(part, key) for part in parts]) for key in ("values", "targets"))
     places = {name: i for i, name in enumerate(dict.fromkeys(names))}

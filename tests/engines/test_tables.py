@@ -12,7 +12,7 @@ import torch
 
 from abelnet import AbelnetError, Multisets
 from abelnet.discovery.estimator import LawRegressor
-from abelnet.engines import tables
+from abelnet.engines import reading, tables
 from abelnet.engines.learning import learn_table
 
 
@@ -47,7 +47,7 @@ def test_vectors(tmp_path: Path) -> None:
 def test_in_parts_whatever_the_order(returns: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = tables.Columns(("x",), "account", ("y",))
     whole = Multisets.join(list(tables.examples_in(returns, columns)))
-    monkeypatch.setattr(tables, "_ROWS", 7)
+    monkeypatch.setattr(reading, "_ROWS", 7)
     parts = list(tables.examples_in(returns, columns))
     assert len(parts) > 10
     joined = Multisets.join(parts)
@@ -57,7 +57,7 @@ def test_in_parts_whatever_the_order(returns: Path, monkeypatch: pytest.MonkeyPa
     lines = returns.read_text().splitlines()
     body = lines[1:]
     np.random.default_rng(0).shuffle(body)
-    monkeypatch.setattr(tables, "_ROWS", 1000)
+    monkeypatch.setattr(reading, "_ROWS", 1000)
     returns.write_text("\n".join([lines[0], *body]))
     (scattered,) = tables.examples_in(returns, columns)
     assert len(scattered) == len(whole)
