@@ -51,8 +51,9 @@ def learn(
     columns = Columns(tuple(value), set_column, tuple(target))
     with terminal.status("reading") as update:
         model = learn_table(file, columns, seed=seed, skip_missing=skip_missing, on_step=update)
+    report = write_law(model, out, columns)
     terminal.show(law_overview(model, columns))
-    terminal.say_written([out, write_law(model, out, columns)])
+    terminal.say_written([out, report])
 
 
 @app.command(epilog=examples("abelnet apply law months.csv --set account --value return --out totals.csv"))

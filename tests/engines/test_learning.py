@@ -20,7 +20,7 @@ from abelnet.engines.tables import Columns
 MEASURE = """
 import re, sys
 from pathlib import Path
-import matplotlib.figure, sympy
+import matplotlib.figure, pyarrow.parquet, sympy
 from abelnet.engines.learning import learn_table
 from abelnet.engines.tables import Columns, apply_law
 from abelnet.reporting.laws import write_law
