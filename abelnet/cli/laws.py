@@ -31,7 +31,7 @@ _Value = Annotated[
     )
 )
 def learn(
-    file: Annotated[Path, typer.Argument(help="Table of examples: .csv, .tsv or .parquet.")],
+    file: Annotated[Path, typer.Argument(help="Table of examples: .csv, .tsv, .gz of these, or .parquet.")],
     value: _Value,
     target: Annotated[list[str], typer.Option("--target", help="Column of results, one per coordinate.")],
     out: Annotated[Path, typer.Option(help="Output folder for the law and the report.")],
@@ -59,10 +59,14 @@ def learn(
 @app.command(epilog=examples("abelnet apply law months.csv --set account --value return --out totals.csv"))
 def apply(
     model: Annotated[Path, typer.Argument(help="Folder written by abelnet learn.")],
-    file: Annotated[Path, typer.Argument(help="Table to apply the law to: .csv, .tsv or .parquet.")],
+    file: Annotated[Path, typer.Argument(help="Table to apply the law to: .csv, .tsv, .gz of these, or .parquet.")],
     value: _Value,
     out: Annotated[Path, typer.Option(help="CSV file to write, one row per multiset.")],
     set_column: _Set = None,
+    for_spreadsheets: Annotated[
+        bool,
+        typer.Option("--for-spreadsheets", help="Write an apostrophe before names that spreadsheets run as formulas."),
+    ] = False,
 ) -> None:
     """Aggregate the multisets of a table by a learned law.
 
@@ -80,5 +84,6 @@ def apply(
             update(f"aggregating: {rows:,} rows")
 
         law = LawRegressor.load(model)
-        count = apply_law(law, file, Columns(tuple(value), set_column), out, on_rows=on_rows)
+        columns = Columns(tuple(value), set_column)
+        count = apply_law(law, file, columns, out, for_spreadsheets=for_spreadsheets, on_rows=on_rows)
     terminal.say(f"written: {out}, {count:,} multisets of {rows:,} rows")

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from abelnet.config import Configurable
 from abelnet.discovery import formula
+from abelnet.errors import AbelnetError
 from abelnet.operation import Operation
 
 if TYPE_CHECKING:
@@ -103,6 +104,15 @@ class LearnedLaw(Configurable):
     def absorbing(self) -> float | None:
         """Absorbing element, or None if no real number is one."""
         return self._element(self.operation.law.absorbing(1))
+
+    def check_identity(self, what: str) -> None:
+        """Raises unless the law has an identity, which is the result of an empty set.
+
+        Arguments:
+            what: The empty set, for the message.
+        """
+        if self.identity is None:
+            raise AbelnetError(f"{what}: expected at least one element, since {self.formula} has no identity, got none")
 
     def summary(self) -> str:
         """Returns the law and its properties in a few lines."""

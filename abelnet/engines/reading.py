@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Columns", "Rows", "read_rows"]
+__all__ = ["Columns", "Rows", "locate", "read_rows"]
 
 import csv
 import gzip
@@ -125,6 +125,16 @@ def read_rows(path: str | Path, columns: Columns, *, skip_missing: bool = False)
     return _batches(_checked(path, columns, part, skip_missing) for part in _readable(path, read(path, columns)))
 
 
+def locate(path: str | Path, place: int) -> str:
+    """Returns a place of a table for a message: file and line, or row.
+
+    Example:
+        >>> locate("t.csv", 3)
+        't.csv, line 3'
+    """
+    return f"{path}, {'row' if Path(path).suffix.lower() == '.parquet' else 'line'} {place}"
+
+
 # One part of a table: the place of each row, the name of its set (None if it has none), its numbers, and the same as
 # they are in the file.
 _Part = tuple[list[int], list[str | None], Array, Sequence[Sequence[object]]]
@@ -147,7 +157,7 @@ def _checked(path: Path, columns: Columns, part: _Part, skip_missing: bool) -> R
     unnamed = [i for i, name in enumerate(names) if name is None or not name.strip()]
     if unnamed and not skip_missing:
         raise AbelnetError(
-            f"{path}, {_where(path, places[unnamed[0]])}: expected the name of a set in column {columns.set}, got "
+            f"{locate(path, places[unnamed[0]])}: expected the name of a set in column {columns.set}, got "
             "none; use --skip-missing to skip such rows in learning"
         )
     infinite = np.isinf(table)
@@ -155,7 +165,7 @@ def _checked(path: Path, columns: Columns, part: _Part, skip_missing: bool) -> R
         i, j = np.argwhere(infinite)[0].tolist()
         of_set = "" if columns.set is None else f" of set {names[i]}"
         raise AbelnetError(
-            f"{path}, {_where(path, places[i])}: expected a finite number in column {columns.numbers[j]}{of_set}, "
+            f"{locate(path, places[i])}: expected a finite number in column {columns.numbers[j]}{of_set}, "
             f"got {cells[i][j]}"
         )
     if unnamed:
@@ -163,10 +173,6 @@ def _checked(path: Path, columns: Columns, part: _Part, skip_missing: bool) -> R
         places, names, table = [places[i] for i in kept], [names[i] for i in kept], table[kept]
     split = len(columns.values)
     return Rows(places, cast(list[str], names), table[:, :split], table[:, split:])
-
-
-def _where(path: Path, place: int) -> str:
-    return f"{'row' if path.suffix.lower() == '.parquet' else 'line'} {place}"
 
 
 def _batches(parts: Iterable[Rows]) -> Iterator[Rows]:
@@ -236,13 +242,15 @@ def _lines(path: Path, file: TextIO) -> Iterator[str]:
     while line := file.readline(_LONGEST_LINE):
         if len(line) == _LONGEST_LINE:
             raise AbelnetError(f"{path}: expected lines of less than {_LONGEST_LINE:,} characters, got a longer one")
+        if "\0" in line:
+            raise AbelnetError(f"{path}: expected text, got a NUL byte; is it a binary file, or text in UTF-16?")
         yield line
 
 
 def _table(path: Path, columns: Columns, lines: Sequence[int], cells: Sequence[Sequence[str]]) -> Array:
     text = "".join("".join(row) for row in cells)
-    # numpy reads plain numbers fast, but takes more than that: see _NUMBER. It also cuts text at NUL.
-    if text.isascii() and "_" not in text and "\0" not in text:
+    # numpy reads plain numbers fast, but takes more than that: see _NUMBER.
+    if text.isascii() and "_" not in text:
         try:
             return np.array(cells, dtype=np.float64)
         except ValueError:  # empty cells, or text
@@ -271,7 +279,7 @@ def _read_parquet(path: Path, columns: Columns) -> Iterator[_Part]:
     except ImportError:
         raise AbelnetError('file: expected pyarrow to read Parquet; run pip install "abelnet[tables]"') from None
     try:
-        with parquet.ParquetFile(path) as file:
+        with parquet.ParquetFile(path, page_checksum_verification=True) as file:
             schema = file.schema_arrow
             _check_header(path, schema.names, columns)
             for name in columns.all:

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Columns", "apply_law", "examples_in", "read_rows"]
 
 import csv
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +15,16 @@ import numpy as np
 import torch
 
 from abelnet.discovery.estimator import LawRegressor
-from abelnet.engines.reading import Columns, read_rows
+from abelnet.engines.reading import Columns, locate, read_rows
 from abelnet.errors import AbelnetError
 from abelnet.files import replacing
 from abelnet.multisets import Multisets
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 Places = np.ndarray[Any, np.dtype[np.int64]]
+
+# Spreadsheets run a cell that starts like this.
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def examples_in(path: str | Path, columns: Columns, *, skip_missing: bool = False) -> Iterator[Multisets]:
@@ -151,6 +155,7 @@ def apply_law(
     columns: Columns,
     out: str | Path,
     *,
+    for_spreadsheets: bool = False,
     on_rows: Callable[[int], None] | None = None,
 ) -> int:
     """Aggregates each set of a table, of any size, and writes a CSV file with one row per set: the set and the result.
@@ -162,40 +167,56 @@ def apply_law(
         path: The table.
         columns: Columns of the table; ``targets`` are not read.
         out: CSV file to write.
+        for_spreadsheets: Whether to write an apostrophe before names that a spreadsheet would run as formulas.
         on_rows: Called with the number of rows after each batch.
 
     Returns:
         Number of sets.
     """
+    path, out = Path(path), Path(out)
+    if out.exists() and path.exists() and out.samefile(path):
+        raise AbelnetError(f"out: expected another file than the table, got {out}")
+    if out.is_dir():
+        raise AbelnetError(f"out: expected a file to write, got the folder {out}")
     laws = model.laws_
     if columns.dim != len(laws):
         raise AbelnetError(f"value: expected {len(laws)} columns, one per learned law, got {columns.dim}")
     accumulators = [law.operation.accumulator((0,)) for law in laws]
     places: dict[str, int] = {}
     for rows in read_rows(path, columns):
-        if columns.set is None:
-            row, element = np.nonzero(~np.isnan(rows.values))
-            names, values = [rows.sets[i] for i in row], rows.values[row, element][:, None]
-            index = [places.setdefault(name, len(places)) for name in rows.sets]
-            index = [index[i] for i in row]
-        else:
-            names, values = rows.sets, rows.values
-            index = [places.setdefault(name, len(places)) for name in names]
-        if not np.isfinite(values).all():
-            bad = names[int((~np.isfinite(values)).any(1).argmax())]
-            raise AbelnetError(f"{path}: expected finite numbers, got a missing or infinite one in set {bad}")
-        where, elements = torch.tensor(index, dtype=torch.long), torch.from_numpy(np.ascontiguousarray(values))
+        gaps = np.isnan(rows.values)
+        if columns.set is None and gaps.all(1).any():
+            laws[0].check_identity(locate(path, rows.places[int(gaps.all(1).argmax())]))
+        if columns.set is not None and gaps.any():
+            i = int(gaps.any(1).argmax())
+            raise AbelnetError(
+                f"{locate(path, rows.places[i])}: expected a number in each column, got none in set {rows.sets[i]}"
+            )
+        index = np.array([places.setdefault(name, len(places)) for name in rows.sets])
+        elements = rows.values.reshape(-1, columns.dim)
+        there = ~np.isnan(elements).any(1)
+        where = torch.from_numpy(np.repeat(index, len(elements) // len(index))[there])
         for i, accumulator in enumerate(accumulators):
             accumulator.grow(len(places))
-            accumulator.add_at(where, elements[:, i : i + 1])
+            accumulator.add_at(where, torch.from_numpy(elements[there, i : i + 1]))
         if on_rows is not None:
             on_rows(len(rows.sets))
     if not places:
         raise AbelnetError(f"{path}: expected at least one row, got none")
-    results = torch.cat([accumulator.value() for accumulator in accumulators], 1).tolist()
+    names, results = list(places), torch.cat([accumulator.value() for accumulator in accumulators], 1).tolist()
+    for name, result in zip(names, results, strict=True):
+        if not all(map(math.isfinite, result)):
+            raise AbelnetError(
+                f"{path}: expected a finite result of each set, got {result[0]} for set {name}; leave it out"
+            )
     titles = ["result"] if columns.dim == 1 else [f"result_{name}" for name in columns.values]
-    with replacing(Path(out)) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+    shown = _without_formula if for_spreadsheets else str
+    with replacing(out) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow([columns.set or "row", *titles])
-        writer.writerows([name, *result] for name, result in zip(places, results, strict=True))
-    return len(places)
+        writer.writerow(map(shown, [columns.set or "row", *titles]))
+        writer.writerows([shown(name), *result] for name, result in zip(names, results, strict=True))
+    return len(names)
+
+
+def _without_formula(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULAS) else text
