@@ -166,7 +166,7 @@ def _checked(path: Path, columns: Columns, part: _Part, skip_missing: bool) -> R
         of_set = "" if columns.set is None else f" of set {names[i]}"
         raise AbelnetError(
             f"{locate(path, places[i])}: expected a finite number in column {columns.numbers[j]}{of_set}, "
-            f"got {cells[i][j]}"
+            f"got {cells[i][j]!s:.80}"
         )
     if unnamed:
         kept = sorted(set(range(len(names))) - set(unnamed))

@@ -112,6 +112,8 @@ def _neighbours(path: str | Path, columns: Columns, skip_missing: bool) -> Itera
         names += rows.sets
         values, targets = np.concatenate((values, rows.values)), np.concatenate((targets, rows.targets))
         starts = _starts(names)
+        if len({names[start] for start in starts}) < len(starts):
+            raise _ScatteredError
         last = starts[-1]
         if last > 0:
             yield _cut(names[:last], values[:last], targets[:last], starts[:-1])
@@ -126,8 +128,6 @@ def _starts(names: Sequence[str]) -> list[int]:
 
 def _cut(names: list[str], values: Array, targets: Array, starts: list[int]) -> _Sets:
     heads = [names[start] for start in starts]
-    if len(set(heads)) < len(heads):
-        raise _ScatteredError
     ptr = np.array([*starts, len(names)])
     same = np.repeat(targets[starts], np.diff(ptr), axis=0)
     differs = ~((targets == same) | (np.isnan(targets) & np.isnan(same))).all(1)

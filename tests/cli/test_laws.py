@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from abelnet import cli
+from abelnet import LawRegressor, cli
 
 RUNNER = CliRunner()
 
@@ -52,6 +52,17 @@ def test_learn_then_apply(returns: Path, tmp_path: Path) -> None:
     assert rows[0] == ["customer", "result"]
     assert [row[0] for row in rows[1:]] == ["b", "a", "c"]
     assert [float(row[1]) for row in rows[1:]] == pytest.approx([2.0, -1.0, 0.25])
+
+
+def test_apply_for_spreadsheets(tmp_path: Path) -> None:
+    pairs = np.random.default_rng(0).uniform(1, 2, (20, 2))
+    LawRegressor().fit(pairs, pairs.max(1)).save(tmp_path / "model")
+    (tmp_path / "t.csv").write_text("s,x\n=cmd(),1\n=cmd(),2\n")
+    options = ["--set", "s", "--value", "x", "--out", str(tmp_path / "r.csv")]
+    for option, name in ((), "=cmd()"), (("--for-spreadsheets",), "'=cmd()"):
+        result = RUNNER.invoke(cli.app, ["apply", str(tmp_path / "model"), str(tmp_path / "t.csv"), *options, *option])
+        assert result.exit_code == 0, result.output
+        assert (tmp_path / "r.csv").read_text().splitlines() == ["s,result", f"{name},2.0"]
 
 
 def test_no_law_is_one_line(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import torch
+from awkward_tables import CASES, Case, read_sums, sum_model
 
-from abelnet import AbelnetError, Generator, Maximum, Multisets, Operation, Sum
+from abelnet import AbelnetError, Generator, Maximum, Multisets, Operation, Sum, cli
 from abelnet.discovery.estimator import LawRegressor
 from abelnet.discovery.report import LearnedLaw
 from abelnet.engines import reading, tables
 from abelnet.engines.learning import learn_table
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 def test_wide_form_and_parquet(tmp_path: Path) -> None:
@@ -184,3 +188,92 @@ def test_rows_without_a_set_are_skipped_in_learning_if_asked(tmp_path: Path) -> 
         list(tables.examples_in(tmp_path / "t.csv", columns))
     (part,) = tables.examples_in(tmp_path / "t.csv", columns, skip_missing=True)
     assert (part.values[:, 0].tolist(), part.ptr.tolist(), part.targets.tolist()) == ([2.0, 1.0], [0, 2], [3.0])
+
+
+@pytest.fixture(scope="module")
+def sums(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a model of the sum."""
+    folder = tmp_path_factory.mktemp("sum")
+    sum_model().save(folder)
+    return folder
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_awkward_tables(
+    case: Case, sums: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = case.write(tmp_path), tmp_path / "sums.out"
+    options = ["--set", "s", "--value", "x", "--out", str(out)]
+    monkeypatch.setattr("sys.argv", ["abelnet", "apply", str(sums), str(path), *options])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    shown = capsys.readouterr()
+    if isinstance(case.expected, dict):
+        assert (stop.value.code, shown.err) == (0, "")
+        assert read_sums(out) == case.expected
+    else:
+        assert (stop.value.code, shown.out, out.exists()) == (2, "", False)
+        assert shown.err.startswith("abelnet: ")
+        assert shown.err.count("\n") == 1
+        assert case.expected in shown.err
+        assert len(shown.err) < 600
+    # Learning reads the same sets, or refuses the table for the same reason.
+    columns = tables.Columns(("x",), "s")
+    try:
+        examples = list(tables.examples_in(path, columns))
+    except AbelnetError:
+        assert isinstance(case.expected, str)
+    else:
+        found = [x for part in examples for x in part.sum(part.values)[:, 0].tolist()]
+        if isinstance(case.expected, dict):
+            assert sorted(found) == sorted(case.expected.values())
+        else:
+            assert not found or "finite result" in case.expected  # nothing to learn from is found later
+
+
+def test_a_table_without_permission(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("s,x\na,1\n")
+    path.chmod(0)
+    try:
+        path.read_bytes()
+    except PermissionError:
+        with pytest.raises(AbelnetError, match=r"t\.csv: expected a readable file, got: Permission denied"):
+            applied(SUM, path, tables.Columns(("x",), "s"))
+    else:  # the superuser may read everything
+        assert applied(SUM, path, tables.Columns(("x",), "s")) == [["s", "result"], ["a", "1.0"]]
+
+
+def test_a_file_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("s,x\na,1\n")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(AbelnetError, match=r"t\.csv: expected a readable file, got: Permission denied"):
+        list(tables.read_rows(path, tables.Columns(("x",), "s")))
+
+
+def test_names_of_awkward_tables_differ() -> None:
+    assert len({case.name for case in CASES}) == len(CASES) >= 60
+
+
+def test_the_listing_is_current() -> None:
+    spec = importlib.util.spec_from_file_location("list_tables", ROOT / "tools" / "list_tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    assert tool.PAGE.read_text(encoding="utf-8") == tool.page(), "run python tools/list_tables.py"
+
+
+def test_only_the_last_rows_are_scattered(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("s,x,y\na,1,3\nb,5,5\na,2,3\n")
+    (part,) = tables.examples_in(tmp_path / "t.csv", tables.Columns(("x",), "s", ("y",)))
+    assert (part.values[:, 0].tolist(), part.ptr.tolist(), part.targets.tolist()) == (
+        [1.0, 2.0, 5.0],
+        [0, 2, 3],
+        [3.0, 5.0],
+    )
