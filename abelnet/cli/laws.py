@@ -37,7 +37,9 @@ def learn(
     out: Annotated[Path, typer.Option(help="Output folder for the law and the report.")],
     set_column: _Set = None,
     seed: Annotated[int, typer.Option(min=0, max=2**62, help="Random seed for the held-out examples.")] = 0,
-    skip_missing: Annotated[bool, typer.Option("--skip-missing", help="Skip multisets with missing numbers.")] = False,
+    skip_missing: Annotated[
+        bool, typer.Option("--skip-missing", help="Skip multisets with missing numbers, and rows without a set.")
+    ] = False,
 ) -> None:
     """Learn the law behind a table of examples.
 
