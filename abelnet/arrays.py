@@ -14,6 +14,9 @@ from abelnet.errors import AbelnetError
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
+# Kinds of dtypes that numpy converts to float64 all the same: dates, durations, complex numbers and text.
+_NO_NUMBERS = "MmcUS"
+
 
 def read_sets(X: Any) -> tuple[Array, Array]:
     """Reads multisets from a list of arrays, or from an array padded with NaN.
@@ -36,9 +39,12 @@ def read_results(y: Any, count: int, dim: int) -> Array:
     results = _numbers("y", y)
     if results.shape != (count, dim) and (results.shape != (count,) or dim > 1):
         raise AbelnetError(f"y: expected one result of {dim} dimensions for each of {count} sets, got {results.shape}")
-    bad = int((~np.isfinite(results)).sum())
-    if bad:
-        raise AbelnetError(f"y: expected finite numbers, got {bad} that are missing or infinite")
+    bad = ~np.isfinite(results)
+    if bad.any():
+        first = int(np.argwhere(bad)[0, 0])
+        raise AbelnetError(
+            f"y: expected finite numbers, got {bad.sum()} that are missing or infinite, first of set {first}"
+        )
     return results
 
 
@@ -72,6 +78,9 @@ def _numbers(name: str, x: Any) -> Array:
     if isinstance(x, Tensor):
         x = x.detach().cpu().numpy()
     try:
-        return np.asarray(x.to_numpy() if hasattr(x, "to_numpy") else x, dtype=np.float64)
+        array = np.asarray(x.to_numpy() if hasattr(x, "to_numpy") else x)
+        if array.dtype.kind not in _NO_NUMBERS:
+            return array.astype(np.float64, copy=False)
     except (TypeError, ValueError):
-        raise AbelnetError(f"{name}: expected numbers, got {str(x)[:60]!r}") from None
+        pass
+    raise AbelnetError(f"{name}: expected numbers, got {str(x)[:60]!r}")

@@ -116,7 +116,7 @@ def test_an_error_of_the_caller_is_one_line(
 ) -> None:
     message = "seed: expected one of [red] or [/], got " + "x" * 200 + "\nand more"
 
-    def fail() -> None:
+    def fail(**_: Any) -> None:
         raise abelnet.AbelnetError(message)
 
     monkeypatch.setattr(cli, "app", fail)
@@ -125,3 +125,35 @@ def test_an_error_of_the_caller_is_one_line(
     assert stop.value.code == 2
     # Neither folded nor taken for markup.
     assert capsys.readouterr().err == f"abelnet: {message}\n".replace("\nand", " and")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["learn", "a", "[red]\x1b[2J", "--value", "x", "--target", "y", "--out", "o"],
+        ["[/]\x1b[2J"],
+        ["learn", "--x\x1b[2J"],
+    ],
+)
+def test_control_characters_in_arguments_are_escaped(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["abelnet", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert "\x1b" not in error
+    assert r"\x1b[2J" in error
+
+
+def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("abelnet.engines.learning.learn_table", interrupt)
+    monkeypatch.setattr("sys.argv", shlex.split("abelnet learn t.csv --value x --target y --out law"))
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 130
+    assert capsys.readouterr().err == "abelnet: interrupted\n"

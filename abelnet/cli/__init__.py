@@ -4,14 +4,21 @@ from __future__ import annotations
 
 __all__ = ["app", "main"]
 
-from typing import Annotated
+import io
+from typing import Annotated, Any
 
 import typer
 
 import abelnet
-from abelnet.cli import analogies, experiments, laws, words
+from abelnet.cli import analogies, experiments, laws, terminal, words
 from abelnet.cli.help import examples
 from abelnet.errors import AbelnetError
+from abelnet.reporting.printable import printable
+
+# Exit codes of Unix: 128 plus the number of the signal, SIGINT or SIGPIPE.
+_INTERRUPTED, _BROKEN_PIPE = 130, 141
+# The base class of wrong options and arguments. It is click's, which some versions of typer import and some bundle.
+_UsageError: Any = next(base for base in typer.BadParameter.mro() if base.__name__ == "ClickException")
 
 app = typer.Typer(
     help="Learn how things combine: commutative, associative operations from examples.",
@@ -45,9 +52,26 @@ def _options(
 
 
 def main() -> None:
-    """Runs the command line; an ``AbelnetError`` is printed in one line, without a traceback."""
+    """Runs the command line; what a caller can get wrong is printed in one line, without a traceback."""
+    terminal.prepare()
     try:
-        app()
+        code = app(standalone_mode=False)
+    except _UsageError as error:
+        _show_usage(error)
+        code = error.exit_code
     except AbelnetError as error:
-        typer.secho(f"abelnet: {' '.join(str(error).splitlines())}", fg="red", err=True)
-        raise SystemExit(2) from None
+        terminal.say_error(str(error))
+        code = 2
+    except OSError as error:  # such as a full disk, or a folder that is not writable
+        terminal.say_error(str(error))
+        code = 1
+    if code == _INTERRUPTED:
+        terminal.say_error("interrupted")
+    raise SystemExit(code or (_BROKEN_PIPE if terminal.reader_is_gone() else 0))
+
+
+def _show_usage(error: Any) -> None:
+    shown = io.StringIO()
+    error.show(shown)
+    for line in shown.getvalue().splitlines():
+        typer.echo(printable(line), err=True)

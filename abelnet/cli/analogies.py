@@ -84,5 +84,6 @@ def table(out: _Out = Path("analogies")) -> None:
     from abelnet.reporting.writing import write_report
 
     report = analogy_report(read_analogies(out))
+    written = write_report(report, out, "tables")
     terminal.show(report)
-    terminal.say_written(write_report(report, out, "tables"))
+    terminal.say_written(written)

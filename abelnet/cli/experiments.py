@@ -94,8 +94,9 @@ def synthetic(
     with terminal.progress("training") as on_progress:
         results = run(experiment, out, jobs=jobs, on_unit=on_unit, on_progress=on_progress)
     report = synthetic_report(results)
+    written = write_report(report, out, "table")
     terminal.show(report)
-    terminal.say_written(write_report(report, out, "table"))
+    terminal.say_written(written)
 
 
 @app.command(
@@ -132,8 +133,9 @@ def certify(
             model, truth, size=size, epsilon=epsilon, elements=(low, high), sets=sets, seed=seed, epochs=epochs
         )
     report = certificate_report(certificates)
+    written = write_report(report, out or Path(f"certificate-{Path(model).name}"), "certificate")
     terminal.show(report)
-    terminal.say_written(write_report(report, out or Path(f"certificate-{Path(model).name}"), "certificate"))
+    terminal.say_written(written)
 
 
 @app.command(epilog=examples("abelnet universality --dim 2 --epochs 10 --out universality"))
@@ -161,5 +163,6 @@ def universality(
     results = out / "universality.json"
     experiment.write_universality(rows, results)
     report = universality_report(rows)
+    written = write_report(report, out, "universality")
     terminal.show(report)
-    terminal.say_written([results, *write_report(report, out, "universality")])
+    terminal.say_written([results, *written])

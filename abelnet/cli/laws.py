@@ -31,13 +31,15 @@ _Value = Annotated[
     )
 )
 def learn(
-    file: Annotated[Path, typer.Argument(help="Table of examples: .csv, .tsv or .parquet.")],
+    file: Annotated[Path, typer.Argument(help="Table of examples: .csv, .tsv, .gz of these, or .parquet.")],
     value: _Value,
     target: Annotated[list[str], typer.Option("--target", help="Column of results, one per coordinate.")],
     out: Annotated[Path, typer.Option(help="Output folder for the law and the report.")],
     set_column: _Set = None,
     seed: Annotated[int, typer.Option(min=0, max=2**62, help="Random seed for the held-out examples.")] = 0,
-    skip_missing: Annotated[bool, typer.Option("--skip-missing", help="Skip multisets with missing numbers.")] = False,
+    skip_missing: Annotated[
+        bool, typer.Option("--skip-missing", help="Skip multisets with missing numbers, and rows without a set.")
+    ] = False,
 ) -> None:
     """Learn the law behind a table of examples.
 
@@ -51,17 +53,22 @@ def learn(
     columns = Columns(tuple(value), set_column, tuple(target))
     with terminal.status("reading") as update:
         model = learn_table(file, columns, seed=seed, skip_missing=skip_missing, on_step=update)
+    report = write_law(model, out, columns)
     terminal.show(law_overview(model, columns))
-    terminal.say_written([out, write_law(model, out, columns)])
+    terminal.say_written([out, report])
 
 
 @app.command(epilog=examples("abelnet apply law months.csv --set account --value return --out totals.csv"))
 def apply(
     model: Annotated[Path, typer.Argument(help="Folder written by abelnet learn.")],
-    file: Annotated[Path, typer.Argument(help="Table to apply the law to: .csv, .tsv or .parquet.")],
+    file: Annotated[Path, typer.Argument(help="Table to apply the law to: .csv, .tsv, .gz of these, or .parquet.")],
     value: _Value,
     out: Annotated[Path, typer.Option(help="CSV file to write, one row per multiset.")],
     set_column: _Set = None,
+    for_spreadsheets: Annotated[
+        bool,
+        typer.Option("--for-spreadsheets", help="Write an apostrophe before names that spreadsheets run as formulas."),
+    ] = False,
 ) -> None:
     """Aggregate the multisets of a table by a learned law.
 
@@ -79,5 +86,6 @@ def apply(
             update(f"aggregating: {rows:,} rows")
 
         law = LawRegressor.load(model)
-        count = apply_law(law, file, Columns(tuple(value), set_column), out, on_rows=on_rows)
+        columns = Columns(tuple(value), set_column)
+        count = apply_law(law, file, columns, out, for_spreadsheets=for_spreadsheets, on_rows=on_rows)
     terminal.say(f"written: {out}, {count:,} multisets of {rows:,} rows")

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-__all__ = ["progress", "say", "say_written", "show", "show_table", "status"]
+__all__ = ["prepare", "progress", "reader_is_gone", "say", "say_error", "say_written", "show", "show_table", "status"]
 
+import codecs
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import typer
+
+from abelnet.reporting.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,16 +24,51 @@ if TYPE_CHECKING:
     from abelnet.reporting.table import Table
 
 
+# What is printed instead of characters that a terminal cannot show.
+_ASCII = {"∘": "o", "φ": "phi", "−": "-", "–": "-", "·": "*", "×": "x", "…": "...", "─": "-", "²": "^2", "∞": "inf"}
+
+
+def prepare() -> None:
+    """Makes both streams print something similar instead of characters outside their encoding."""
+    codecs.register_error("abelnet", _similar)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="abelnet")
+
+
+def _similar(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    return "".join(_ASCII.get(character, "?") for character in error.object[error.start : error.end]), error.end
+
+
 @cache
 def _console() -> Console:
-    from rich.console import Console
+    import rich.console
+
+    class Console(rich.console.Console):
+        def on_broken_pipe(self) -> None:
+            # Whoever read the output has left, as head does. What the command computes is still to be saved.
+            self.quiet = True
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     return Console()
 
 
+def reader_is_gone() -> bool:
+    """Returns whether the process that read the output has closed it before its end."""
+    return _console.cache_info().currsize > 0 and _console().quiet
+
+
 def say(text: str) -> None:
-    """Prints text verbatim: brackets are not markup, and lines are not wrapped."""
-    _console().print(text, highlight=False, markup=False, soft_wrap=True)
+    """Prints one line of text: brackets are not markup, control characters are escaped, and it is not wrapped."""
+    from rich.text import Text
+
+    _console().print(Text(printable(text)), soft_wrap=True)
+
+
+def say_error(text: str) -> None:
+    """Prints an error in one line."""
+    typer.secho(f"abelnet: {printable(' '.join(text.splitlines()))}", fg="red", err=True)
 
 
 def say_written(paths: Iterable[Path]) -> None:
@@ -54,16 +96,17 @@ def status(text: str) -> Iterator[Callable[[str], None]]:
     """Shows a status on a terminal; yields a function that updates its text."""
     from rich.text import Text
 
-    with _console().status(Text(text), spinner="line") as shown:
-        yield lambda text: shown.update(Text(text))
+    with _console().status(Text(printable(text)), spinner="line") as shown:
+        yield lambda text: shown.update(Text(printable(text)))
 
 
 @contextmanager
 def progress(text: str) -> Iterator[Callable[[float], None]]:
     """Shows a progress bar on a terminal; yields a function to call with the completed fraction, from 0 to 1."""
-    from rich.progress import Progress
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     console = _console()
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(text, total=1.0)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(printable(text), total=1.0)
         yield lambda part: bar.update(task, completed=part)

@@ -74,12 +74,14 @@ def evaluate(
     models = {name: named_model(name, words.dim) for name in model or ["wv"]}
     with terminal.progress("answering") as on_progress:
         result = evaluation.evaluate(words, asked, models, on_progress=on_progress)
+    outputs = [
+        (path, write) for path, write in ((json, result.write_json), (csv, result.write_csv)) if path is not None
+    ]
+    for path, write in outputs:
+        write(path)
     terminal.say(str(words.report))
     terminal.show_table(evaluation_table(result))
-    for path, write in ((json, result.write_json), (csv, result.write_csv)):
-        if path is not None:
-            write(path)
-            terminal.say_written([path])
+    terminal.say_written([path for path, _ in outputs])
 
 
 @app.command(epilog=examples("abelnet words ask king man woman", "abelnet words ask king --topn 5"))

@@ -25,6 +25,9 @@ from abelnet.training.stacks import fold_side_by_side
 _CURVE, _NETWORK = 20, 30
 # Loss where a law has no result, in variances of the results.
 _IMPOSSIBLE = 1e12
+# Networks are trained on padded sets. Sets of more than this many times the mean size are left out of that training, so
+# that padding takes at most as many cells for each element; they count in every error.
+_PADDING = 8
 
 
 class Candidate:
@@ -227,6 +230,7 @@ def train_abelian_net(fitted: Multisets, held_out: Multisets, *, seed: int = 0, 
         return torch.log1p(residual.square()).mean(-1)
 
     def side_by_side(examples: Multisets) -> tuple[Tensor, ...]:
+        examples = _without_giants(examples)
         values, mask = examples.padded()
         parts = (values[..., 0] / size, mask, examples.targets / size)
         return tuple(part.expand(count, *part.shape).contiguous() for part in parts)
@@ -254,6 +258,10 @@ def _one_of(net: AbelianNet, i: int, size: float) -> Operation:
         target.copy_(source[i : i + 1])
     assert isinstance(net.law, Polynomial)
     return AbelianNet(Chain(scale, *one), float(net.law.gamma[i]))
+
+
+def _without_giants(examples: Multisets) -> Multisets:
+    return examples.take(examples.sizes <= _PADDING * examples.sizes.double().mean())
 
 
 def _net_chain() -> Chain:

@@ -80,7 +80,12 @@ class LawRegressor(Configurable):
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> LawRegressor:
-        """Adds examples in a stream; the law is fitted when it is next needed."""
+        """Adds examples in a stream; the law is fitted when it is next needed. A loaded model has none to add to."""
+        if self._laws is not None and not self._streams:
+            raise AbelnetError(
+                "partial_fit: expected a model with the examples it was fitted to, got one that was loaded, which has "
+                "only the law; call fit, or partial_fit of a new LawRegressor, with all examples"
+            )
         examples = Multisets.from_arrays(X, y)
         if not examples.has_targets:
             raise AbelnetError("y: expected a result for each set, got none")
@@ -144,6 +149,10 @@ class LawRegressor(Configurable):
         sets = Multisets.from_arrays(X)
         if sets.dim != len(self.laws_):
             raise AbelnetError(f"X: expected elements of {len(self.laws_)} dimensions, got {sets.dim}")
+        empty = (sets.sizes.reshape(-1) == 0).nonzero()[:, 0].tolist()
+        if empty:
+            for law in self.laws_:
+                law.check_identity(f"X, set {empty[0]}")
         with torch.no_grad():
             results = [law.operation.reduce(sets.column(i))[:, 0] for i, law in enumerate(self.laws_)]
         return sets, torch.stack(results, 1)

@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.optimize import least_squares
 from torch import Tensor
 
 from abelnet.bijections import FAMILIES, Bijection, Even, Generator
@@ -122,6 +121,8 @@ class Entry:
 
     def polish(self, examples: Multisets, evaluations: int = 400) -> Entry:
         """Returns the least-squares fit of the same family and form, started from this entry."""
+        from scipy.optimize import least_squares
+
         limits = self.family.lower_limits(examples.values)
         raw = self._to_raw(limits)
         if len(raw) == 0:

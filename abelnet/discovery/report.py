@@ -16,6 +16,7 @@ from abelnet.bijections.slopes import FROM_ZERO
 from abelnet.config import Configurable
 from abelnet.discovery import formula
 from abelnet.discovery.seen import Seen
+from abelnet.errors import AbelnetError
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
 
@@ -152,6 +153,15 @@ class LearnedLaw(Configurable):
             return torch.zeros(len(results), dtype=torch.bool)
         strange = sets.sum((~self.seen.covers(sets.values)).double())[:, 0] > 0
         return strange | (~self.seen.covers(results) & (sets.sizes > 0))
+
+    def check_identity(self, what: str) -> None:
+        """Raises unless the law has an identity, which is the result of an empty set.
+
+        Arguments:
+            what: The empty set, for the message.
+        """
+        if self.identity is None:
+            raise AbelnetError(f"{what}: expected at least one element, since {self.formula} has no identity, got none")
 
     def summary(self) -> str:
         """Returns the law and its properties in a few lines."""

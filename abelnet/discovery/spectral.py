@@ -18,12 +18,10 @@ __all__ = ["COORDINATES", "Spectral", "SpectralFit", "fits_coordinate"]
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from scipy.interpolate import BSpline
-from scipy.linalg import eigh
 
 from abelnet.bijections import FAMILIES, Chain, Generator
 from abelnet.bijections.spline import spline_through
@@ -32,8 +30,12 @@ from abelnet.laws import Polynomial, Product, Sum
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
 
+if TYPE_CHECKING:
+    from scipy.interpolate import BSpline
+
+# scipy is imported on use: it takes 50 MB, and applying a learned law does without.
 Array = np.ndarray[Any, np.dtype[np.float64]]
-_CHUNK = 16_384
+_CHUNK = 4096  # sets, and elements of them, whose basis functions are in memory at a time
 
 COORDINATES: dict[str, tuple[str, tuple[float, ...]]] = {
     "x": ("affine", ()),
@@ -129,14 +131,18 @@ class SpectralFit:
         assert self._basis is not None
         for low in range(0, len(target), _CHUNK):
             ends = ptr[low : low + _CHUNK + 1]
-            of_values = self._basis(values[ends[0] : ends[-1]])
             of_target = self._basis(target[low : low + _CHUNK])
-            a = np.add.reduceat(of_values, ends[:-1] - ends[0], axis=0) - of_target
+            self._count(of_target)
+            a = -of_target
+            for start in range(ends[0], ends[-1], _CHUNK):
+                # The sets with elements in this part; the first and the last may have more of them in other parts.
+                stop = min(start + _CHUNK, ends[-1])
+                first, last = np.searchsorted(ends, (start, stop - 1), "right") - 1
+                of_values = self._basis(values[start:stop])
+                self._count(of_values)
+                begins = np.maximum(ends[first : last + 1], start) - start
+                a[first : last + 1] += np.add.reduceat(of_values, begins, axis=0)
             self.residual += a.T @ a
-            for points in (of_values, of_target):
-                self.square += points.T @ points
-                self.total += points.sum(0)
-                self.points += len(points)
             self.count += len(a)
         return self
 
@@ -210,6 +216,11 @@ class SpectralFit:
         ]
         return [group, *semigroups]
 
+    def _count(self, points: Array) -> None:
+        self.square += points.T @ points
+        self.total += points.sum(0)
+        self.points += len(points)
+
     def _start(self, basis: _Basis) -> None:
         self._basis, width = basis, basis.width
         self.residual, self.square, self.total = np.zeros((width, width)), np.zeros((width, width)), np.zeros(width)
@@ -220,6 +231,8 @@ class SpectralFit:
 
     def _smallest(self, pole: int | None, penalty: float) -> tuple[float, Array]:
         """Returns the smallest eigenvalue and its eigenvector, in the spline basis alone or with one pole."""
+        from scipy.linalg import eigh
+
         assert self._basis is not None
         columns = np.arange(self._basis.splines)
         if pole is not None:
@@ -282,11 +295,17 @@ class _Basis:
         )
 
     @cached_property
+    def _spline(self) -> BSpline:
+        from scipy.interpolate import BSpline
+
+        return BSpline(self.edges, np.eye(self.splines), 3)
+
+    @cached_property
     def roughness(self) -> Array:
         """Gram matrix of second derivatives, in units of the range."""
         low, high = self.edges[0], self.edges[-1]
         places = self.places
-        second = BSpline(self.edges, np.eye(self.splines), 3).derivative(2)(places) * (high - low) ** 2
+        second = self._spline.derivative(2)(places) * (high - low) ** 2
         weights = np.gradient(places) / (high - low)
         gram: Array = (second * weights[:, None]).T @ second / 1e4
         return gram
@@ -294,7 +313,7 @@ class _Basis:
     def curve(self, x: Array) -> Array:
         """Returns the values of the splines, with shape :math:`(N, K)`."""
         low, high = self.edges[0], self.edges[-1]
-        spline = BSpline(self.edges, np.eye(self.splines), 3)
+        spline = self._spline
         inside = np.clip(x, low, high)
         result: Array = spline(inside)
         outside = inside != x
@@ -304,9 +323,7 @@ class _Basis:
 
     def slope(self, x: Array) -> Array:
         """Returns the slopes of the splines, with shape :math:`(N, K)`."""
-        result: Array = BSpline(self.edges, np.eye(self.splines), 3).derivative()(
-            np.clip(x, self.edges[0], self.edges[-1])
-        )
+        result: Array = self._spline.derivative()(np.clip(x, self.edges[0], self.edges[-1]))
         return result
 
     def __call__(self, x: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Streaming reads of tables: CSV, and Parquet if pyarrow is installed."""
+"""Sets of tables on disk, to learn from and to aggregate, in streaming fashion."""
 
 from __future__ import annotations
 
@@ -15,152 +15,16 @@ import numpy as np
 import torch
 
 from abelnet.discovery.estimator import LawRegressor
+from abelnet.engines.reading import Columns, locate, read_rows
 from abelnet.errors import AbelnetError
 from abelnet.files import replacing
 from abelnet.multisets import Multisets
 
-_ROWS = 100_000
 Array = np.ndarray[Any, np.dtype[np.float64]]
 Places = np.ndarray[Any, np.dtype[np.int64]]
 
-
-@dataclass(frozen=True)
-class Columns:
-    """Columns of a table.
-
-    In long form, each row is an element: ``set`` identifies its multiset and ``values`` are its coordinates. In wide
-    form, without ``set``, each row is a multiset and ``values`` are its elements; empty cells are skipped.
-
-    Attributes:
-        values: Columns of the numbers.
-        set: Column that identifies the multiset.
-        targets: Columns of the results; in long form, repeated on each row of a set.
-    """
-
-    values: tuple[str, ...]
-    set: str | None = None
-    targets: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not self.values:
-            raise AbelnetError("value: expected at least one column, got none")
-        wanted = len(self.values) if self.set is not None else 1
-        if self.targets and len(self.targets) != wanted:
-            raise AbelnetError(f"target: expected {wanted} columns, one per dimension, got {len(self.targets)}")
-
-    @property
-    def dim(self) -> int:
-        """Number of dimensions of an element."""
-        return len(self.values) if self.set is not None else 1
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows of a table: names of sets (in wide form, line numbers), numbers, and results; NaN for empty cells."""
-
-    sets: list[str]
-    values: Array
-    targets: Array
-
-
-def read_rows(path: str | Path, columns: Columns) -> Iterator[Rows]:
-    """Reads a table of any size in batches of rows.
-
-    Arguments:
-        path: A ``.csv`` or ``.parquet`` file.
-        columns: Columns to read.
-    """
-    path = Path(path)
-    if not path.exists():
-        raise AbelnetError(f"file: no such file: {path}")
-    if path.suffix == ".parquet":
-        return _read_parquet(path, columns)
-    if path.suffix not in (".csv", ".tsv", ".txt"):
-        raise AbelnetError(f"file: expected .csv, .tsv or .parquet, got {path.name}")
-    return _read_csv(path, columns)
-
-
-def _read_csv(path: Path, columns: Columns) -> Iterator[Rows]:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ",")
-        header = next(reader, None)
-        if header is None:
-            raise AbelnetError(f"file: expected a header line in {path}, got an empty file")
-        _check_header(path, header, columns)
-        places = [header.index(name) for name in (*columns.values, *columns.targets)]
-        set_place = None if columns.set is None else header.index(columns.set)
-        width = max([*places, set_place or 0]) + 1
-        line, rows = 1, []
-        for row in reader:
-            line += 1
-            if not row:
-                continue
-            if len(row) < width:
-                raise AbelnetError(f"{path}, line {line}: expected {len(header)} cells, got {len(row)}")
-            rows.append((str(line) if set_place is None else row[set_place], [row[place] for place in places], line))
-            if len(rows) == _ROWS:
-                yield _rows(path, columns, rows)
-                rows = []
-        if rows:
-            yield _rows(path, columns, rows)
-
-
-def _rows(path: Path, columns: Columns, rows: list[tuple[str, list[str], int]]) -> Rows:
-    cells = [cells for _, cells, _ in rows]
-    try:
-        table = np.array(cells, dtype=np.float64)
-    except ValueError:
-        table = np.array(
-            [[_number(path, line, name, cell) for name, cell in _named(columns, row)] for _, row, line in rows]
-        )
-    split = len(columns.values)
-    return Rows([name for name, _, _ in rows], table[:, :split], table[:, split:])
-
-
-def _named(columns: Columns, cells: Sequence[str]) -> Iterator[tuple[str, str]]:
-    return zip((*columns.values, *columns.targets), cells, strict=True)
-
-
-def _number(path: Path, line: int, column: str, cell: str) -> float:
-    if cell.strip().lower() in ("", "na", "nan", "null", "none"):
-        return math.nan
-    try:
-        return float(cell)
-    except ValueError:
-        raise AbelnetError(f"{path}, line {line}: expected a number in column {column}, got {cell!r}") from None
-
-
-def _read_parquet(path: Path, columns: Columns) -> Iterator[Rows]:
-    try:
-        import pyarrow.parquet as parquet
-    except ImportError:
-        raise AbelnetError('file: expected pyarrow to read Parquet; run pip install "abelnet[tables]"') from None
-    file = parquet.ParquetFile(path)
-    _check_header(path, file.schema_arrow.names, columns)
-    wanted = [*columns.values, *columns.targets] + ([columns.set] if columns.set is not None else [])
-    line = 0
-    for batch in file.iter_batches(_ROWS, columns=wanted):
-        numbers = []
-        for name in (*columns.values, *columns.targets):
-            try:
-                numbers.append(np.asarray(batch.column(name).to_numpy(zero_copy_only=False), dtype=np.float64))
-            except (TypeError, ValueError):
-                raise AbelnetError(f"{path}: expected numbers in column {name}") from None
-        table = np.stack(numbers, 1)
-        count = len(table)
-        names = (
-            [str(line + i + 1) for i in range(count)]
-            if columns.set is None
-            else [str(name) for name in batch.column(columns.set).to_pylist()]
-        )
-        line += count
-        yield Rows(names, table[:, : len(columns.values)], table[:, len(columns.values) :])
-
-
-def _check_header(path: Path, header: Sequence[str], columns: Columns) -> None:
-    for name in (*columns.values, *columns.targets, *([columns.set] if columns.set is not None else [])):
-        if name not in header:
-            raise AbelnetError(f"{path}: expected a column {name}, got {', '.join(header)}")
+# Spreadsheets run a cell that starts like this.
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def examples_in(path: str | Path, columns: Columns, *, skip_missing: bool = False) -> Iterator[Multisets]:
@@ -172,9 +36,9 @@ def examples_in(path: str | Path, columns: Columns, *, skip_missing: bool = Fals
     Arguments:
         path: The table.
         columns: Columns to read.
-        skip_missing: Whether to skip sets with missing numbers; otherwise they raise.
+        skip_missing: Whether to skip sets with missing numbers and rows without a set; otherwise they raise.
     """
-    for part in _wide(path, columns) if columns.set is None else _long(path, columns):
+    for part in (_wide if columns.set is None else _long)(path, columns, skip_missing):
         sound = part.without_missing(skip_missing)
         if sound.names:
             yield sound.multisets(columns)
@@ -212,17 +76,17 @@ class _Sets:
         return Multisets(values, columns.dim, ptr=ptr, targets=results)
 
 
-def _wide(path: str | Path, columns: Columns) -> Iterator[_Sets]:
-    for rows in read_rows(path, columns):
+def _wide(path: str | Path, columns: Columns, skip_missing: bool) -> Iterator[_Sets]:
+    for rows in read_rows(path, columns, skip_missing=skip_missing):
         there = ~np.isnan(rows.values)
         ptr = np.concatenate(([0], there.sum(1).cumsum()))
         yield _Sets(rows.sets, rows.values[there][:, None], ptr, rows.targets)
 
 
-def _long(path: str | Path, columns: Columns) -> Iterator[_Sets]:
+def _long(path: str | Path, columns: Columns, skip_missing: bool) -> Iterator[_Sets]:
     seen: set[str] = set()
     try:
-        for part in _neighbours(path, columns):
+        for part in _neighbours(path, columns, skip_missing):
             if not seen.isdisjoint(part.names):
                 raise _ScatteredError
             seen.update(part.names)
@@ -232,22 +96,24 @@ def _long(path: str | Path, columns: Columns) -> Iterator[_Sets]:
             raise AbelnetError(
                 f"{path}: expected the rows of each {columns.set} to be adjacent in a table of this size; sort it first"
             ) from None
-        yield _gathered(path, columns)
+        yield _gathered(path, columns, skip_missing)
 
 
 class _ScatteredError(Exception):
     pass
 
 
-def _neighbours(path: str | Path, columns: Columns) -> Iterator[_Sets]:
+def _neighbours(path: str | Path, columns: Columns, skip_missing: bool) -> Iterator[_Sets]:
     """Yields sets whose rows are adjacent; the last set of each batch is carried over to the next."""
     names: list[str] = []
     values = np.empty((0, len(columns.values)))
     targets = np.empty((0, len(columns.targets)))
-    for rows in read_rows(path, columns):
+    for rows in read_rows(path, columns, skip_missing=skip_missing):
         names += rows.sets
         values, targets = np.concatenate((values, rows.values)), np.concatenate((targets, rows.targets))
         starts = _starts(names)
+        if len({names[start] for start in starts}) < len(starts):
+            raise _ScatteredError
         last = starts[-1]
         if last > 0:
             yield _cut(names[:last], values[:last], targets[:last], starts[:-1])
@@ -262,8 +128,6 @@ def _starts(names: Sequence[str]) -> list[int]:
 
 def _cut(names: list[str], values: Array, targets: Array, starts: list[int]) -> _Sets:
     heads = [names[start] for start in starts]
-    if len(set(heads)) < len(heads):
-        raise _ScatteredError
     ptr = np.array([*starts, len(names)])
     same = np.repeat(targets[starts], np.diff(ptr), axis=0)
     differs = ~((targets == same) | (np.isnan(targets) & np.isnan(same))).all(1)
@@ -274,9 +138,9 @@ def _cut(names: list[str], values: Array, targets: Array, starts: list[int]) -> 
     return _Sets(heads, values, ptr, targets[starts])
 
 
-def _gathered(path: str | Path, columns: Columns) -> _Sets:
+def _gathered(path: str | Path, columns: Columns, skip_missing: bool) -> _Sets:
     """Returns all sets of a table with rows in any order."""
-    parts = list(read_rows(path, columns))
+    parts = list(read_rows(path, columns, skip_missing=skip_missing))
     names = [name for part in parts for name in part.sets]
     values, targets = (np.concatenate([getattr(part, key) for part in parts]) for key in ("values", "targets"))
     places = {name: i for i, name in enumerate(dict.fromkeys(names))}
@@ -291,6 +155,7 @@ def apply_law(
     columns: Columns,
     out: str | Path,
     *,
+    for_spreadsheets: bool = False,
     on_rows: Callable[[int], None] | None = None,
 ) -> int:
     """Aggregates each set of a table, of any size, and writes a CSV file with one row per set: the set and the result.
@@ -302,40 +167,56 @@ def apply_law(
         path: The table.
         columns: Columns of the table; ``targets`` are not read.
         out: CSV file to write.
+        for_spreadsheets: Whether to write an apostrophe before names that a spreadsheet would run as formulas.
         on_rows: Called with the number of rows after each batch.
 
     Returns:
         Number of sets.
     """
+    path, out = Path(path), Path(out)
+    if out.exists() and path.exists() and out.samefile(path):
+        raise AbelnetError(f"out: expected another file than the table, got {out}")
+    if out.is_dir():
+        raise AbelnetError(f"out: expected a file to write, got the folder {out}")
     laws = model.laws_
     if columns.dim != len(laws):
         raise AbelnetError(f"value: expected {len(laws)} columns, one per learned law, got {columns.dim}")
     accumulators = [law.operation.accumulator((0,)) for law in laws]
     places: dict[str, int] = {}
     for rows in read_rows(path, columns):
-        if columns.set is None:
-            row, element = np.nonzero(~np.isnan(rows.values))
-            names, values = [rows.sets[i] for i in row], rows.values[row, element][:, None]
-            index = [places.setdefault(name, len(places)) for name in rows.sets]
-            index = [index[i] for i in row]
-        else:
-            names, values = rows.sets, rows.values
-            index = [places.setdefault(name, len(places)) for name in names]
-        if not np.isfinite(values).all():
-            bad = names[int((~np.isfinite(values)).any(1).argmax())]
-            raise AbelnetError(f"{path}: expected finite numbers, got a missing or infinite one in set {bad}")
-        where, elements = torch.tensor(index, dtype=torch.long), torch.from_numpy(np.ascontiguousarray(values))
+        gaps = np.isnan(rows.values)
+        if columns.set is None and gaps.all(1).any():
+            laws[0].check_identity(locate(path, rows.places[int(gaps.all(1).argmax())]))
+        if columns.set is not None and gaps.any():
+            i = int(gaps.any(1).argmax())
+            raise AbelnetError(
+                f"{locate(path, rows.places[i])}: expected a number in each column, got none in set {rows.sets[i]}"
+            )
+        index = np.array([places.setdefault(name, len(places)) for name in rows.sets])
+        elements = rows.values.reshape(-1, columns.dim)
+        there = ~np.isnan(elements).any(1)
+        where = torch.from_numpy(np.repeat(index, len(elements) // len(index))[there])
         for i, accumulator in enumerate(accumulators):
             accumulator.grow(len(places))
-            accumulator.add_at(where, elements[:, i : i + 1])
+            accumulator.add_at(where, torch.from_numpy(elements[there, i : i + 1]))
         if on_rows is not None:
             on_rows(len(rows.sets))
     if not places:
         raise AbelnetError(f"{path}: expected at least one row, got none")
-    results = torch.cat([accumulator.value() for accumulator in accumulators], 1).tolist()
+    names, results = list(places), torch.cat([accumulator.value() for accumulator in accumulators], 1).tolist()
+    for name, result in zip(names, results, strict=True):
+        if not all(map(math.isfinite, result)):
+            raise AbelnetError(
+                f"{path}: expected a finite result of each set, got {result[0]} for set {name}; leave it out"
+            )
     titles = ["result"] if columns.dim == 1 else [f"result_{name}" for name in columns.values]
-    with replacing(Path(out)) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+    shown = _without_formula if for_spreadsheets else str
+    with replacing(out) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow([columns.set or "row", *titles])
-        writer.writerows([name, *result] for name, result in zip(places, results, strict=True))
-    return len(places)
+        writer.writerow(map(shown, [columns.set or "row", *titles]))
+        writer.writerows([shown(name), *result] for name, result in zip(names, results, strict=True))
+    return len(names)
+
+
+def _without_formula(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULAS) else text

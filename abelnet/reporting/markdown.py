@@ -7,6 +7,7 @@ __all__ = ["markdown_report", "markdown_table"]
 import re
 from collections.abc import Iterable
 
+from abelnet.reporting.printable import printable
 from abelnet.reporting.report import Report
 from abelnet.reporting.table import Cell, Table
 
@@ -46,13 +47,17 @@ def markdown_report(report: Report) -> str:
         if section.heading:
             blocks.append(f"## {_escaped(section.heading)}")
         if section.text:
-            blocks.append(f"```text\n{section.text}\n```")
+            blocks.append(f"```text\n{_lines(section.text)}\n```")
         for table in section.tables:
             blocks += [f"### {_escaped(table.title)}", markdown_table(table)]
             if table.notes:
                 blocks.append("\n".join(f"- {_escaped(note)}" for note in table.notes))
         blocks += [f"![{_escaped(name)}]({name}.png)" for name in section.figures]
     return "\n\n".join(blocks) + "\n"
+
+
+def _lines(text: str) -> str:
+    return "\n".join(map(printable, text.splitlines()))
 
 
 def _line(cells: Iterable[str]) -> str:
@@ -65,4 +70,4 @@ def _cell(cell: Cell) -> str:
 
 
 def _escaped(text: str) -> str:
-    return _SPECIAL.sub(r"\\\g<0>", " ".join(text.splitlines()))
+    return _SPECIAL.sub(r"\\\g<0>", printable(" ".join(text.splitlines())))

@@ -7,6 +7,7 @@ __all__ = ["html_page"]
 import base64
 from xml.etree.ElementTree import Element, SubElement, tostring
 
+from abelnet.reporting.printable import printable
 from abelnet.reporting.report import Report, Section
 from abelnet.reporting.table import Cell, Column, Table
 
@@ -80,8 +81,8 @@ def _add_cell(row: Element, tag: str, column: Column, cell: Cell) -> None:
     element = SubElement(row, tag, {"class": "right"} if column.align == "right" else {})
     if cell.winner:
         element = SubElement(element, "strong")
-    element.text = cell.text
+    element.text = printable(cell.text)
 
 
 def _add(parent: Element, tag: str, text: str) -> None:
-    SubElement(parent, tag).text = text
+    SubElement(parent, tag).text = "\n".join(map(printable, text.splitlines()))

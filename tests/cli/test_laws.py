@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 import csv
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from abelnet import cli
+from abelnet import LawRegressor, cli
 
 RUNNER = CliRunner()
+
+
+@pytest.fixture
+def speeds(tmp_path: Path) -> list[str]:
+    """Arguments of ``abelnet learn`` on a table whose columns look like markup."""
+    rows = np.random.default_rng(0).uniform(0.5, 2, (60, 2)).tolist()
+    lines = ["x [mm],v [/s],[bold]y\x1b[2J", *(f"{a!r},{b!r},{a * b!r}" for a, b in rows)]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    columns = ["--value", "x [mm]", "--value", "v [/s]", "--target", "[bold]y\x1b[2J"]
+    return ["learn", str(tmp_path / "t.csv"), *columns, "--out", str(tmp_path / "law")]
+
+
+def run(arguments: list[str], **environment: str) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "abelnet", *arguments]
+    return subprocess.run(command, env=os.environ | environment, capture_output=True, check=False)
 
 
 def test_learn_then_apply(returns: Path, tmp_path: Path) -> None:
@@ -34,6 +52,17 @@ def test_learn_then_apply(returns: Path, tmp_path: Path) -> None:
     assert rows[0] == ["customer", "result"]
     assert [row[0] for row in rows[1:]] == ["b", "a", "c"]
     assert [float(row[1]) for row in rows[1:]] == pytest.approx([2.0, -1.0, 0.25])
+
+
+def test_apply_for_spreadsheets(tmp_path: Path) -> None:
+    pairs = np.random.default_rng(0).uniform(1, 2, (20, 2))
+    LawRegressor().fit(pairs, pairs.max(1)).save(tmp_path / "model")
+    (tmp_path / "t.csv").write_text("s,x\n=cmd(),1\n=cmd(),2\n")
+    options = ["--set", "s", "--value", "x", "--out", str(tmp_path / "r.csv")]
+    for option, name in ((), "=cmd()"), (("--for-spreadsheets",), "'=cmd()"):
+        result = RUNNER.invoke(cli.app, ["apply", str(tmp_path / "model"), str(tmp_path / "t.csv"), *options, *option])
+        assert result.exit_code == 0, result.output
+        assert (tmp_path / "r.csv").read_text().splitlines() == ["s,result", f"{name},2.0"]
 
 
 def test_no_law_is_one_line(
@@ -62,3 +91,67 @@ def test_vectors(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     for text in ("─ u ─", "x∘y = x + y", "─ v ─", "x∘y = max(x, y)"):
         assert text in result.output
+
+
+def test_names_of_columns_are_no_markup(speeds: list[str], tmp_path: Path) -> None:
+    result = RUNNER.invoke(cli.app, speeds)
+    assert result.exit_code == 0, result.output
+    assert r" [bold]y\x1b[2J " in result.output
+    assert "\x1b" not in result.output
+    speeds[speeds.index("v [/s]")] = "w [/s]"
+    result = RUNNER.invoke(cli.app, speeds)
+    assert "expected a column w [/s], got x [mm], v [/s]" in str(result.exception)
+
+
+def test_the_law_is_saved_though_nobody_reads_the_output(speeds: list[str], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "abelnet", *speeds]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 141
+    assert (tmp_path / "law" / "model.safetensors").is_file()
+    assert (tmp_path / "law" / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("environment", "formula"),
+    [
+        ({"PYTHONIOENCODING": "cp1252"}, "xoy = x·y"),
+        ({"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, "xoy = x*y"),
+        ({"PYTHONIOENCODING": "utf-8"}, "x∘y = x·y"),
+    ],
+    ids=lambda x: str(next(iter(x))) if isinstance(x, dict) else None,
+)
+def test_terminals_that_cannot_show_every_character(
+    environment: dict[str, str], formula: str, speeds: list[str], tmp_path: Path
+) -> None:
+    done = run(speeds, **environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == b""
+    encoding = environment.get("PYTHONIOENCODING", "ascii")
+    assert formula in done.stdout.decode(encoding).splitlines()
+    assert (tmp_path / "law" / "report.html").is_file()
+
+
+def test_the_hint_is_whole_without_pyarrow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "t.parquet").write_bytes(b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    options = ["--value", "x", "--target", "y", "--out", str(tmp_path / "law")]
+    monkeypatch.setattr("sys.argv", ["abelnet", "learn", str(tmp_path / "t.parquet"), *options])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert capsys.readouterr().err.endswith('run pip install "abelnet[tables]"\n')
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(speeds: list[str], tmp_path: Path) -> None:
+    (tmp_path / "law").write_text("a file where the folder should be")
+    done = run(speeds)
+    assert done.returncode in (1, 2)
+    assert done.stdout == b""
+    assert done.stderr.startswith(b"abelnet: ")
+    assert done.stderr.count(b"\n") == 1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from abelnet.cli import terminal
 
@@ -20,3 +22,24 @@ def test_where_there_is_no_terminal_nothing_moves(capsys: pytest.CaptureFixture[
         update("learning [/]")
         on_progress(0.5)
     assert capsys.readouterr().out == ""
+
+
+def test_control_characters_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.say_written([Path("a\x1b[2J:smile:\nb")])
+    terminal.say_error("x\x1b[2J\n[red]y")
+    output = capsys.readouterr()
+    assert output.out == "written: a\\x1b[2J:smile:\\nb\n"
+    assert output.err == "abelnet: x\\x1b[2J [red]y\n"
+
+
+def test_progress_text_is_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, color_system=None)
+    monkeypatch.setattr(terminal, "_console", lambda: console)
+    with terminal.status("reading v [/s]\x07"):
+        pass
+    with terminal.progress("training [/] \x07") as on_progress:
+        on_progress(0.5)
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert r"reading v [/s]\x07" in text
+    assert r"training [/] \x07" in text

@@ -70,3 +70,21 @@ def test_parameters_are_counted() -> None:
     assert curve.parameters == sum(p.numel() for p in curve.operation.parameters()) > 100
     assert Formula(Entry("power", "product", (3.0,), (0.5, 2.0))).parameters == 3
     assert Candidate("maximum", Operation(Affine(1).requires_grad_(False), Maximum())).parameters == 0
+
+
+def test_a_huge_set_is_not_padded_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    sets = [np.full(2 + i % 3, 0.5) for i in range(40)]
+    sets[7] = np.full(2000, 0.5)
+    examples = Multisets.from_arrays(sets, [one.sum() for one in sets])
+    padded: list[tuple[int, ...]] = []
+    original = Multisets.padded
+
+    def recorded(self: Multisets, width: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+        values, mask = original(self, width)
+        padded.append(tuple(mask.shape))
+        return values, mask
+
+    monkeypatch.setattr(Multisets, "padded", recorded)
+    candidate = train_abelian_net(examples, examples, epochs=2)
+    assert padded == [(39, 4)] * 2
+    assert len(candidate.squared_errors(examples)) == 40

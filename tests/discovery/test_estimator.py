@@ -71,3 +71,34 @@ def test_in_the_manner_of_scikit_learn() -> None:
         model.predict([[1.0]])
     with pytest.raises(AbelnetError, match="alpha: expected one of seed"):
         model.set_params(alpha=1)
+
+
+@pytest.mark.parametrize("dim", [None, 1, 2])
+def test_loaded_is_fitted_bit_for_bit_and_shape_for_shape(dim: int | None, tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    shape = () if dim is None else (dim,)
+    sets = [generator.uniform(0.1, 2, (generator.integers(2, 5), *shape)) for _ in range(60)]
+    model = LawRegressor().fit(sets, np.array([np.log(np.exp(one).sum(0)) for one in sets]))
+    model.save(tmp_path)
+    expected, found = model.predict(sets), LawRegressor.load(tmp_path).predict(sets)
+    assert expected.shape == found.shape == (60, *shape)
+    assert expected.tobytes() == found.tobytes()
+
+
+def test_a_loaded_model_has_no_examples_to_add_to(tmp_path: Path) -> None:
+    sets, target = draw(0, 1, lambda x: 1 - np.prod(1 - x), 60)
+    LawRegressor().fit(sets, target).save(tmp_path)
+    model = LawRegressor.load(tmp_path)
+    with pytest.raises(AbelnetError, match=r"partial_fit: .* loaded, which has only the law; call fit"):
+        model.partial_fit(sets[:5], target[:5])
+    np.testing.assert_array_equal(model.predict(sets), LawRegressor.load(tmp_path).predict(sets))
+    assert model.fit(sets, target).partial_fit(sets, target).laws_
+
+
+def test_an_empty_set_is_the_identity_or_an_error() -> None:
+    pairs = np.random.default_rng(0).uniform(1, 2, (60, 2))
+    assert LawRegressor().fit(pairs, pairs.prod(1)).predict([[], [3.0]]).tolist() == pytest.approx([1.0, 3.0])
+    for results in (pairs.max(1), 1 / (1 / pairs).sum(1), np.ones(60)):
+        model = LawRegressor().fit(pairs, results)
+        with pytest.raises(AbelnetError, match=r"X, set 1: expected at least one element, since .* has no identity"):
+            model.predict([[3.0], []])

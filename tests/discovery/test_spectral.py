@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from abelnet import AbelnetError, Multisets
+from abelnet.discovery import spectral
 from abelnet.discovery.spectral import SpectralFit
 from abelnet.experiments.synthetic.data import OPERATIONS, make_dataset
 
@@ -56,3 +57,15 @@ def test_empty_sets_are_refused() -> None:
     examples = Multisets.from_arrays([[1.0, 2.0], []], [3.0, 0.0])
     with pytest.raises(AbelnetError, match="expected no empty set"):
         SpectralFit().partial_fit(examples)
+
+
+def test_sets_larger_than_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(0)
+    sets = [generator.uniform(-3, 3, size) for size in (2, 1, 90, 3, 4, 61, 2)]
+    examples = Multisets.from_arrays(sets, [one.sum() for one in sets])
+    whole = SpectralFit().partial_fit(examples)
+    monkeypatch.setattr(spectral, "_CHUNK", 4)
+    parts = whole.empty_copy().partial_fit(examples)
+    assert (parts.count, parts.points) == (whole.count, whole.points) == (7, 163 + 7)
+    for name in ("residual", "square", "total"):
+        np.testing.assert_allclose(getattr(parts, name), getattr(whole, name), rtol=1e-12, atol=1e-9)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import torch
+from awkward_tables import CASES, Case, read_sums, sum_model
 
-from abelnet import AbelnetError, Multisets
+from abelnet import AbelnetError, Generator, Maximum, Multisets, Operation, Sum, cli
 from abelnet.discovery.estimator import LawRegressor
-from abelnet.engines import tables
+from abelnet.discovery.report import LearnedLaw
+from abelnet.engines import reading, tables
 from abelnet.engines.learning import learn_table
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 def test_wide_form_and_parquet(tmp_path: Path) -> None:
@@ -47,7 +53,7 @@ def test_vectors(tmp_path: Path) -> None:
 def test_in_parts_whatever_the_order(returns: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = tables.Columns(("x",), "account", ("y",))
     whole = Multisets.join(list(tables.examples_in(returns, columns)))
-    monkeypatch.setattr(tables, "_ROWS", 7)
+    monkeypatch.setattr(reading, "_ROWS", 7)
     parts = list(tables.examples_in(returns, columns))
     assert len(parts) > 10
     joined = Multisets.join(parts)
@@ -57,7 +63,7 @@ def test_in_parts_whatever_the_order(returns: Path, monkeypatch: pytest.MonkeyPa
     lines = returns.read_text().splitlines()
     body = lines[1:]
     np.random.default_rng(0).shuffle(body)
-    monkeypatch.setattr(tables, "_ROWS", 1000)
+    monkeypatch.setattr(reading, "_ROWS", 1000)
     returns.write_text("\n".join([lines[0], *body]))
     (scattered,) = tables.examples_in(returns, columns)
     assert len(scattered) == len(whole)
@@ -74,6 +80,10 @@ def test_in_parts_whatever_the_order(returns: Path, monkeypatch: pytest.MonkeyPa
         ("s,x,y\n1,,3\n1,2,3\n", "1 sets with missing ones, the first 1; use --skip-missing"),
         ("s,x,y\n1,2,3\n1,1,4\n", "expected the same on each row of a set"),
         ("s,x,y\n1,2\n", "line 2: expected 3 cells, got 2"),
+        ("s,x,y\n1,2,3\n1,1e400,3\n", "line 3: expected a finite number in column x of set 1, got 1e400"),
+        ("s,x,y\n1,2,-inf\n", "line 2: expected a finite number in column y of set 1, got -inf"),
+        ('s,x,y\n"1\n\n1",2,3\n1,two,3\n', "line 5: expected a number in column x, got 'two'"),
+        ("s,x,y,x\n1,2,3,4\n", "expected one column x, got several of that name"),
     ],
 )
 def test_bad_tables(text: str, message: str, tmp_path: Path) -> None:
@@ -93,7 +103,177 @@ def test_missing_numbers_left_out(tmp_path: Path) -> None:
 def test_bad_columns(tmp_path: Path) -> None:
     with pytest.raises(AbelnetError, match="target: expected 2 columns"):
         tables.Columns(("u", "v"), "s", ("t",))
+    for twice in (("u", "u"), None, ()), (("u", "v"), None, ("u",)), (("u",), "u", ()):
+        with pytest.raises(AbelnetError, match="value, target, set: expected different columns, got u twice"):
+            tables.Columns(*twice)
     with pytest.raises(AbelnetError, match=r"no such file: .*missing.csv"):
         tables.read_rows(tmp_path / "missing.csv", tables.Columns(("u",)))
     with pytest.raises(AbelnetError, match="no such file"):
         LawRegressor.load(tmp_path)
+
+
+def fitted(operation: Operation) -> LawRegressor:
+    """A model with a law that needs no examples."""
+    law = LearnedLaw(operation, "a law", 0.0, 1.0)
+    return LawRegressor.from_config(LawRegressor().get_params() | {"flat": True, "laws": [law]})
+
+
+SUM = Operation(Generator(1, "affine", dtype=torch.float64), Sum())
+MAXIMUM = Operation(Generator(1, "affine", dtype=torch.float64), Maximum())
+
+
+def applied(operation: Operation, path: Path, columns: tables.Columns, **options: bool) -> list[list[str]]:
+    out = path.with_name("results.csv")
+    tables.apply_law(fitted(operation), path, columns, out, **options)
+    return list(csv.reader(out.read_text(encoding="utf-8").splitlines()))
+
+
+def test_a_row_without_numbers_is_the_identity_or_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('note,a,b\n"two\nlines",1,2\n,,\n,3,\n')
+    columns = tables.Columns(("a", "b"))
+    assert applied(SUM, path, columns) == [["row", "result"], ["2", "3.0"], ["4", "0.0"], ["5", "3.0"]]
+    (tmp_path / "results.csv").unlink()
+    with pytest.raises(
+        AbelnetError, match=r"t\.csv, line 4: expected at least one element, since x∘y = max\(x, y\) has"
+    ):
+        applied(MAXIMUM, path, columns)
+    parallel = Operation(Generator(1, "power", [-1.0], dtype=torch.float64), Sum())  # its identity is infinite
+    with pytest.raises(AbelnetError, match=r"line 4: expected at least one element"):
+        applied(parallel, path, columns)
+    assert not (tmp_path / "results.csv").exists()
+
+
+def test_the_table_is_never_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("not a table")
+    (tmp_path / "link.csv").symlink_to(path)
+    for out in (path, tmp_path / "link.csv", tmp_path / "." / "t.csv"):
+        with pytest.raises(AbelnetError, match="out: expected another file than the table"):
+            tables.apply_law(fitted(SUM), path, tables.Columns(("x",)), out)
+    with pytest.raises(AbelnetError, match="out: expected a file to write, got the folder"):
+        tables.apply_law(fitted(SUM), path, tables.Columns(("x",)), tmp_path)
+    assert path.read_text() == "not a table"
+
+
+def test_formulas_are_text_for_spreadsheets(tmp_path: Path) -> None:
+    names = ["=cmd()", "+1", "-1", "@sum", "\tx", "plain", "a=b", "'="]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["=s,x", *(f"{name},1" for name in names)]))
+    columns = tables.Columns(("x",), "=s")
+    assert [row[0] for row in applied(SUM, path, columns)] == ["=s", *names]
+    shown = [row[0] for row in applied(SUM, path, columns, for_spreadsheets=True)]
+    assert shown == ["'=s", "'=cmd()", "'+1", "'-1", "'@sum", "'\tx", "plain", "a=b", "'="]
+
+
+def test_a_result_that_is_no_number_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("s,x\na,1\nb,1e308\nb,1e308\n")
+    with pytest.raises(AbelnetError, match=r"t\.csv: expected a finite result of each set, got inf for set b"):
+        applied(SUM, path, tables.Columns(("x",), "s"))
+    assert not (tmp_path / "results.csv").exists()
+
+
+def test_a_missing_number_is_named_by_line_and_set(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('s,x\n"a\nb",1\nc,\n')
+    with pytest.raises(AbelnetError, match=r"t\.csv, line 4: expected a number in each column, got none in set c"):
+        applied(SUM, path, tables.Columns(("x",), "s"))
+
+
+def test_rows_without_a_set_are_skipped_in_learning_if_asked(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("s,x,y\n1,2,3\n,7,8\n 	,7,8\n1,1,3\n")
+    columns = tables.Columns(("x",), "s", ("y",))
+    with pytest.raises(AbelnetError, match="line 3: expected the name of a set in column s, got none"):
+        list(tables.examples_in(tmp_path / "t.csv", columns))
+    (part,) = tables.examples_in(tmp_path / "t.csv", columns, skip_missing=True)
+    assert (part.values[:, 0].tolist(), part.ptr.tolist(), part.targets.tolist()) == ([2.0, 1.0], [0, 2], [3.0])
+
+
+@pytest.fixture(scope="module")
+def sums(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a model of the sum."""
+    folder = tmp_path_factory.mktemp("sum")
+    sum_model().save(folder)
+    return folder
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_awkward_tables(
+    case: Case, sums: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = case.write(tmp_path), tmp_path / "sums.out"
+    options = ["--set", "s", "--value", "x", "--out", str(out)]
+    monkeypatch.setattr("sys.argv", ["abelnet", "apply", str(sums), str(path), *options])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    shown = capsys.readouterr()
+    if isinstance(case.expected, dict):
+        assert (stop.value.code, shown.err) == (0, "")
+        assert read_sums(out) == case.expected
+    else:
+        assert (stop.value.code, shown.out, out.exists()) == (2, "", False)
+        assert shown.err.startswith("abelnet: ")
+        assert shown.err.count("\n") == 1
+        assert case.expected in shown.err
+        assert len(shown.err) < 600
+    # Learning reads the same sets, or refuses the table for the same reason.
+    columns = tables.Columns(("x",), "s")
+    try:
+        examples = list(tables.examples_in(path, columns))
+    except AbelnetError:
+        assert isinstance(case.expected, str)
+    else:
+        found = [x for part in examples for x in part.sum(part.values)[:, 0].tolist()]
+        if isinstance(case.expected, dict):
+            assert sorted(found) == sorted(case.expected.values())
+        else:
+            assert not found or "finite result" in case.expected  # nothing to learn from is found later
+
+
+def test_a_table_without_permission(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("s,x\na,1\n")
+    path.chmod(0)
+    try:
+        path.read_bytes()
+    except PermissionError:
+        with pytest.raises(AbelnetError, match=r"t\.csv: expected a readable file, got: Permission denied"):
+            applied(SUM, path, tables.Columns(("x",), "s"))
+    else:  # the superuser may read everything
+        assert applied(SUM, path, tables.Columns(("x",), "s")) == [["s", "result"], ["a", "1.0"]]
+
+
+def test_a_file_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("s,x\na,1\n")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(AbelnetError, match=r"t\.csv: expected a readable file, got: Permission denied"):
+        list(tables.read_rows(path, tables.Columns(("x",), "s")))
+
+
+def test_names_of_awkward_tables_differ() -> None:
+    assert len({case.name for case in CASES}) == len(CASES) >= 60
+
+
+def test_the_listing_is_current() -> None:
+    spec = importlib.util.spec_from_file_location("list_tables", ROOT / "tools" / "list_tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    assert tool.PAGE.read_text(encoding="utf-8") == tool.page(), "run python tools/list_tables.py"
+
+
+def test_only_the_last_rows_are_scattered(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("s,x,y\na,1,3\nb,5,5\na,2,3\n")
+    (part,) = tables.examples_in(tmp_path / "t.csv", tables.Columns(("x",), "s", ("y",)))
+    assert (part.values[:, 0].tolist(), part.ptr.tolist(), part.targets.tolist()) == (
+        [1.0, 2.0, 5.0],
+        [0, 2, 3],
+        [3.0, 5.0],
+    )

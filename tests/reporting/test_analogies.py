@@ -2,36 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from report_samples import analogy_results
 
 from abelnet.reporting.analogies import analogy_report, analogy_tables
 from abelnet.reporting.table import Cell
 
 
-def fake_results() -> dict[str, Any]:
-    """Right answers of three models: 5, 1 and 9 of 10 in each row, of two seeds."""
-    rows = []
-    for seed in (0, 1):
-        for model, correct in (("wv", 5), ("wv_mlp", 1), ("wv_agn", 9 - seed), ("anchored", 9)):
-            tables = []
-            for title, names in (("BATS test", ["I01 noun - plural_reg"]), ("Google", ["family"])):
-                categories = ["Overall", "Inflectional" if title != "Google" else "Semantic"]
-                counts = dict.fromkeys([*categories, *names], correct)
-                tables.append(
-                    {
-                        "title": title,
-                        "sections": names,
-                        "questions": dict.fromkeys(counts, 10),
-                        "correct": {"all_candidates": counts, "excluding_abc": counts},
-                    }
-                )
-            rows.append({"model": model, "seed": seed, "tables": tables, "seconds": 1.0})
-    experiment = {"seeds": 2, "bats": "BATS", "vectors": None}
-    return {"rows": rows, "experiment": experiment, "seconds": 4.0, "seconds_in_units": 8.0}
-
-
 def test_tables_stand_beside_the_papers() -> None:
-    tables = analogy_tables(fake_results())
+    tables = analogy_tables(analogy_results())
     assert len(tables) == 8  # two sets of questions, two settings, categories and sections
     main = tables[0]
     assert main.title == "BATS test, all words are candidates"
@@ -62,8 +40,8 @@ def test_tables_stand_beside_the_papers() -> None:
 
 
 def test_report() -> None:
-    report = analogy_report(fake_results())
+    report = analogy_report(analogy_results())
     (section,) = report.sections
-    assert section.tables == analogy_tables(fake_results())
+    assert section.tables == analogy_tables(analogy_results())
     assert "Google News" in report.notes[0]
     assert "2 seeds, each a split of BATS" in report.notes[0]

@@ -65,3 +65,11 @@ x∘y = x + y
 - a \\| b
 """
     )
+
+
+def test_control_characters_are_escaped() -> None:
+    bad = "x\x1b\u202e"
+    table = Table(bad, [Column(bad)], [[Cell(bad)]], [bad])
+    text = markdown_report(Report(bad, [Section(bad, f"one\ntwo {bad}", [table])], [bad]))
+    assert not set(bad[1:]) & set(text)
+    assert "one\ntwo x\\x1b\\u202e\n" in text

@@ -69,3 +69,11 @@ def test_figures_are_in_the_page() -> None:
 def test_empty_parts_leave_nothing_behind() -> None:
     tags = Reader().read(html_page(Report("t", [Section()]))).tags
     assert not {"h2", "h3", "pre", "table", "figure", "ul", "p"} & set(tags)
+
+
+def test_control_characters_are_escaped() -> None:
+    bad = "x\x1b\u202e"
+    table = Table(bad, [Column(bad)], [[Cell(bad)]], [bad])
+    page = html_page(Report(bad, [Section(bad, f"one\ntwo {bad}", [table])], [bad]))
+    assert not set(bad[1:]) & set(page)
+    assert "<pre>one\ntwo x\\x1b\\u202e</pre>" in page

@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
-from typing import Any
 
 import pytest
+from report_samples import synthetic_results
 
-from abelnet.experiments.synthetic.comparison import SIZES
 from abelnet.reporting.synthetic import synthetic_report, synthetic_table
 
 
-def fake_results() -> dict[str, Any]:
-    """Three models on one operation, three seeds, some of them diverged; as it is read from disk."""
-    rows = [
-        {
-            "operation": "cbrt",
-            "model": model,
-            "small": small,
-            "large": [1.0, 2.0, None],
-            "chosen": {"small": small[0], "large": None},
-            "by_size": [{"size": size, "rmse": [0.1 * size, 0.2 * size, None]} for size in SIZES],
-            "curve": None if model == "deepsets" else [-5 + i / 10 for i in range(101)],
-        }
-        for model, small in (("deepsets", [3.0, 1.0, 2.0]), ("agn", [0.5, 9.0, None]), ("asn", [4.0, 4.0, 4.0]))
-    ]
-    experiment = {"seeds": 3, "trials": 50, "epochs": 1000}
-    results: dict[str, Any] = json.loads(json.dumps({"rows": rows, "experiment": experiment, "seconds_in_units": 10.0}))
-    return results
-
-
 def test_winners_are_marked_among_ours_the_searched_and_the_papers() -> None:
-    table = synthetic_table(fake_results()["rows"])
+    table = synthetic_table(synthetic_results()["rows"])
     models = ["DeepSets", "AGN", "ASN"]
     searched, paper = ([f"{model} ({of})" for model in models] for of in ("searched", "paper"))
     assert table.headings == ["operation", "sizes", *models, *searched, *paper]
@@ -46,7 +25,7 @@ def test_winners_are_marked_among_ours_the_searched_and_the_papers() -> None:
 
 
 def test_report_has_the_plots() -> None:
-    report = synthetic_report(fake_results())
+    report = synthetic_report(synthetic_results())
     (section,) = report.sections
     assert set(section.figures) == {"error_by_size", "learned_curves"}
     assert min(map(len, section.figures.values())) > 10_000
@@ -55,6 +34,6 @@ def test_report_has_the_plots() -> None:
 
 def test_report_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    (section,) = synthetic_report(fake_results()).sections
+    (section,) = synthetic_report(synthetic_results()).sections
     assert not section.figures
     assert len(section.tables) == 1

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
+import re
 
+import pytest
+from report_samples import reports
+from rich.cells import cell_len
 from rich.console import Console
 
 from abelnet.reporting.report import Report, Section
@@ -16,6 +20,11 @@ WIDE = Table(
     [[Cell(f"{i}.000e+00 [bold]x", winner=i == 3) for i in range(12)]],
     ["a note [1]"],
 )
+
+
+@pytest.fixture(scope="module")
+def all_reports() -> dict[str, Report]:
+    return reports()
 
 
 def printed(table: Table, *, terminal: bool) -> str:
@@ -33,12 +42,47 @@ def test_as_wide_as_it_needs_where_there_is_no_terminal() -> None:
     assert any(all(f"{i}.000e+00 [bold]x" in line for i in range(12)) for line in lines)
 
 
-def test_folded_on_a_narrow_terminal() -> None:
-    table = Table("t", WIDE.columns[:6], [row[:6] for row in WIDE.rows])
-    text = printed(table, terminal=True)
-    assert "…" not in text
-    assert max(map(len, text.splitlines())) <= 80
-    assert text.count("[bold]x") == 6
+def test_columns_that_do_not_fit_are_continued_below() -> None:
+    lines = printed(WIDE, terminal=True).splitlines()
+    assert max(map(len, lines)) <= 80
+    for i in range(12):
+        (line, *_) = [line for line in lines if f"{i}.000e+00 [bold]x" in line]  # whole, on one line
+        assert "0.000e+00" in line  # beside what names the row
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_every_report_fits(width: int, all_reports: dict[str, Report]) -> None:
+    for name, report in all_reports.items():
+        console = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)
+        print_report(report, console)
+        assert isinstance(console.file, io.StringIO)
+        text = console.file.getvalue()
+        assert max(cell_len(line) for line in text.splitlines()) <= width, name
+        assert "…" not in text.replace(" …", ""), name
+        for table in (table for section in report.sections for table in section.tables):
+            for row in table.rows:
+                for column, cell in zip(table.columns, row, strict=True):
+                    if column.align == "right":
+                        assert re.search(rf"(?<!\S){re.escape(cell.text)}(?!\S)", text), (name, cell.text)
+
+
+def test_width_is_that_of_the_environment_if_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    output = io.StringIO()
+    print_table(WIDE, Console(file=output))
+    assert max(map(len, output.getvalue().splitlines())) <= 70
+
+
+def test_control_characters_are_escaped() -> None:
+    bad = "a\x1b[31m\x9b\u202eb\r\nc"
+    table = Table(bad, [Column(bad), Column(bad, "right")], [[Cell(bad), Cell(bad)]], [bad])
+    console = Console(file=io.StringIO(), width=200)
+    print_report(Report(bad, [Section(bad, "one\ntwo\x1b", [table])], [bad]), console)
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert text.count(r"a\x1b[31m\x9b\u202eb\r\nc") == 8
+    assert "one\ntwo\\x1b\n" in text
+    assert not set("\x1b\x9b\u202e\r") & set(text)
 
 
 def test_winners_are_bold_on_a_terminal() -> None:

@@ -1,0 +1,103 @@
+"""Results as experiments return them, and reports of every kind, for the renderers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import torch
+
+from abelnet import LawRegressor
+from abelnet.engines.tables import Columns
+from abelnet.experiments.certify import Certificate, CertificateRow
+from abelnet.experiments.reproduction import Reproduction
+from abelnet.experiments.synthetic.comparison import SIZES
+from abelnet.experiments.synthetic.data import learn
+from abelnet.experiments.universality import UniversalityRow
+from abelnet.reporting.analogies import analogy_report
+from abelnet.reporting.certificates import certificate_report
+from abelnet.reporting.laws import law_overview, law_report
+from abelnet.reporting.report import Report, Section
+from abelnet.reporting.reproduction import reproduction_report
+from abelnet.reporting.synthetic import synthetic_report
+from abelnet.reporting.universality import universality_report
+from abelnet.reporting.words import answer_table, evaluation_table
+from abelnet.words.evaluation import evaluate, offset
+from abelnet.words.questions import google_questions
+from abelnet.words.vectors import WordVectors
+
+
+def synthetic_results() -> dict[str, Any]:
+    """Three models on one operation, three seeds, some of them diverged; as it is read from disk."""
+    rows = [
+        {
+            "operation": "cbrt",
+            "model": model,
+            "small": small,
+            "large": [1.0, 2.0, None],
+            "chosen": {"small": small[0], "large": None},
+            "by_size": [{"size": size, "rmse": [0.1 * size, 0.2 * size, None]} for size in SIZES],
+            "curve": None if model == "deepsets" else [-5 + i / 10 for i in range(101)],
+        }
+        for model, small in (("deepsets", [3.0, 1.0, 2.0]), ("agn", [0.5, 9.0, None]), ("asn", [4.0, 4.0, 4.0]))
+    ]
+    experiment = {"seeds": 3, "trials": 50, "epochs": 1000}
+    results: dict[str, Any] = json.loads(json.dumps({"rows": rows, "experiment": experiment, "seconds_in_units": 10.0}))
+    return results
+
+
+def analogy_results() -> dict[str, Any]:
+    """Right answers of three models: 5, 1 and 9 of 10 in each row, of two seeds."""
+    rows = []
+    for seed in (0, 1):
+        for model, correct in (("wv", 5), ("wv_mlp", 1), ("wv_agn", 9 - seed), ("anchored", 9)):
+            tables = []
+            for title, names in (("BATS test", ["I01 noun - plural_reg"]), ("Google", ["family"])):
+                categories = ["Overall", "Inflectional" if title != "Google" else "Semantic"]
+                counts = dict.fromkeys([*categories, *names], correct)
+                tables.append(
+                    {
+                        "title": title,
+                        "sections": names,
+                        "questions": dict.fromkeys(counts, 10),
+                        "correct": {"all_candidates": counts, "excluding_abc": counts},
+                    }
+                )
+            rows.append({"model": model, "seed": seed, "tables": tables, "seconds": 1.0})
+    experiment = {"seeds": 2, "bats": "BATS", "vectors": None}
+    return {"rows": rows, "experiment": experiment, "seconds": 4.0, "seconds_in_units": 8.0}
+
+
+def reports() -> dict[str, Report]:
+    """Reports of every kind, with long numbers and long names."""
+    generator = np.random.default_rng(0)
+    sets = [generator.uniform(0.1, 3, size) for size in (2, 3, 4, 12) * 15]
+    model = LawRegressor(refuse=False, polish=False).fit(sets, [float(np.log(np.exp(one).sum())) for one in sets])
+    columns = Columns(("speed of the wind [/s]",), "account", ("y",))
+    certificate = Certificate(
+        "learned: " + "x + " * 30 + "y", [CertificateRow(1000, 1.23e-5, 12.3456, 1.5e6)] * 3, ["a note " * 30]
+    )
+    rows = [
+        UniversalityRow(dim, 0, name, 1_234_567, [2, 4, 10, 20, 50], [1.23e-5] * 5)
+        for dim in (2, 3)
+        for name in ("AGN 16 × 1024", "DeepSets")
+    ]
+    vectors = WordVectors(
+        ["man", "king", "woman", "queen"],
+        torch.tensor([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 1.0]]),
+    )
+    models = {"wv": offset, "/home/someone/models/a-model-with-a-long-name.safetensors": lambda a, b, c: a}
+    answers = evaluation_table(evaluate(vectors, google_questions(vectors), models))
+    found = answer_table(["king"], [("a_phrase_of_many_words_without_any_space_between_them_" * 2, 0.1234)])
+    learned = {name: learn(name) for name in ("cbrt", "sum_plus_one")}
+    return {
+        "law overview": law_overview(model, columns),
+        "law report": law_report(model, columns),
+        "certificates": certificate_report([certificate]),
+        "universality": universality_report(rows),
+        "synthetic": synthetic_report(synthetic_results()),
+        "analogies": analogy_report(analogy_results()),
+        "reproduction": reproduction_report(Reproduction(0, 10, learned, analogy_results())),
+        "words": Report("Words", [Section(tables=[answers, found])]),
+    }
