@@ -8,6 +8,7 @@ listing is up to date.
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 
@@ -30,13 +31,17 @@ def listing() -> str:
     for case in CASES:
         found = outcome(case)
         if isinstance(found, dict):
-            text = "read: " + ", ".join(f"{name} = {x!r}".removesuffix(".0") for name, x in found.items())
+            text = "read: " + ", ".join(f"{name} = {_shown(x)}" for name, x in found.items())
         else:
             # What follows is the message of a library or of the system, which have several versions.
             text = "error: " + found.partition(", got: ")[0]
         text = printable(text)
         rows.append([Cell(case.name), Cell(case.what), Cell(text if len(text) <= LONGEST else f"{text[:LONGEST]} …")])
     return markdown_table(Table("", [Column("file"), Column("awkward"), Column("what happens")], rows))
+
+
+def _shown(x: float) -> str:
+    return repr(x).removesuffix(".0") if math.isfinite(x) else "no result"
 
 
 def page() -> str:

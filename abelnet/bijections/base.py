@@ -63,6 +63,11 @@ class Bijection(Configurable, nn.Module, ABC):
         """Returns the bijection itself, or its part on numbers without sign if it loses signs."""
         return self
 
+    def is_defined(self, x: Tensor) -> Tensor:
+        """Returns whether each number of :math:`x`, of shape :math:`(*, d)`, is in the domain."""
+        low, high = self.domain
+        return (x > low) & (x < high)
+
     def describe_domain(self) -> str:
         """Returns the domain in words, such as ``above 0``."""
         return describe_region(self.domain)

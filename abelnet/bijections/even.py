@@ -63,6 +63,9 @@ class Even(Bijection):
     def injective_part(self) -> Bijection:
         return self.bijection
 
+    def is_defined(self, x: Tensor) -> Tensor:
+        return self.bijection.is_defined(x.abs())
+
     def describe_domain(self) -> str:
         low, _ = self.bijection.domain
         has_zero = peek((torch.as_tensor(low) < 0).all(), True)

@@ -87,5 +87,12 @@ def apply(
 
         law = LawRegressor.load(model)
         columns = Columns(tuple(value), set_column)
-        count = apply_law(law, file, columns, out, for_spreadsheets=for_spreadsheets, on_rows=on_rows)
-    terminal.say(f"written: {out}, {count:,} multisets of {rows:,} rows")
+        done = apply_law(law, file, columns, out, for_spreadsheets=for_spreadsheets, on_rows=on_rows)
+    terminal.say(f"written: {out}, {done.sets:,} multisets of {rows:,} rows")
+    if done.extrapolated:
+        terminal.say(
+            f"extrapolated: {done.extrapolated:,} multisets, with elements or results outside the range of the "
+            "examples; see the column extrapolated"
+        )
+    if done.without_result:
+        terminal.say(f"without a result: {done.without_result:,} multisets, whose cells are empty")

@@ -153,6 +153,8 @@ class LawRegressor(Configurable):
         if empty:
             for law in self.laws_:
                 law.check_identity(f"X, set {empty[0]}")
+        for i, law in enumerate(self.laws_):
+            law.check_domain(sets.values[:, i], lambda row: f"X, set {int(sets.index[row])}")
         with torch.no_grad():
             results = [law.operation.reduce(sets.column(i))[:, 0] for i, law in enumerate(self.laws_)]
         return sets, torch.stack(results, 1)

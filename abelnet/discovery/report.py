@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["LearnedLaw", "Tried"]
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -153,6 +153,18 @@ class LearnedLaw(Configurable):
             return torch.zeros(len(results), dtype=torch.bool)
         strange = sets.sum((~self.seen.covers(sets.values)).double())[:, 0] > 0
         return strange | (~self.seen.covers(results) & (sets.sizes > 0))
+
+    def check_domain(self, values: Tensor, name: Callable[[int], str]) -> None:
+        """Raises if an element is outside the domain of the law.
+
+        Arguments:
+            values: Elements :math:`(N)`.
+            name: Returns the name of an element by its place, for the message.
+        """
+        outside = ~self.operation.bijection.is_defined(values[:, None])[:, 0]
+        if outside.any():
+            i = int(outside.double().argmax())
+            raise AbelnetError(f"{name(i)}: expected an element {self.domain}, as the law is, got {float(values[i]):g}")
 
     def check_identity(self, what: str) -> None:
         """Raises unless the law has an identity, which is the result of an empty set.

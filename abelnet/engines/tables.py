@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-__all__ = ["Columns", "apply_law", "examples_in", "read_rows"]
+__all__ = ["Applied", "Columns", "apply_law", "examples_in", "read_rows"]
 
 import csv
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from abelnet.discovery.estimator import LawRegressor
-from abelnet.engines.reading import Columns, locate, read_rows
+from abelnet.engines.reading import Columns, Rows, locate, read_rows
 from abelnet.errors import AbelnetError
 from abelnet.files import replacing
 from abelnet.multisets import Multisets
@@ -149,6 +150,14 @@ def _gathered(path: str | Path, columns: Columns, skip_missing: bool) -> _Sets:
     return _cut(names, values[order], targets[order], _starts(names))
 
 
+class Applied(NamedTuple):
+    """Numbers of sets that a law was applied to: all, those with extrapolated results, and those without a result."""
+
+    sets: int
+    extrapolated: int
+    without_result: int
+
+
 def apply_law(
     model: LawRegressor,
     path: str | Path,
@@ -157,10 +166,12 @@ def apply_law(
     *,
     for_spreadsheets: bool = False,
     on_rows: Callable[[int], None] | None = None,
-) -> int:
-    """Aggregates each set of a table, of any size, and writes a CSV file with one row per set: the set and the result.
+) -> Applied:
+    """Aggregates each set of a table, of any size, and writes a CSV file with one row per set.
 
-    The table is read in batches; only a running state per set is kept in memory, so rows may be in any order.
+    A row has the set, the result, and whether it is extrapolated: whether the law was needed outside the range of its
+    examples. A result that the law does not have is an empty cell. The table is read in batches; only a running state
+    per set is kept in memory, so rows may be in any order.
 
     Arguments:
         model: The fitted model.
@@ -171,7 +182,7 @@ def apply_law(
         on_rows: Called with the number of rows after each batch.
 
     Returns:
-        Number of sets.
+        Numbers of sets.
     """
     path, out = Path(path), Path(out)
     if out.exists() and path.exists() and out.samefile(path):
@@ -183,6 +194,7 @@ def apply_law(
         raise AbelnetError(f"value: expected {len(laws)} columns, one per learned law, got {columns.dim}")
     accumulators = [law.operation.accumulator((0,)) for law in laws]
     places: dict[str, int] = {}
+    filled = strange = torch.zeros(0, dtype=torch.bool)
     for rows in read_rows(path, columns):
         gaps = np.isnan(rows.values)
         if columns.set is None and gaps.all(1).any():
@@ -195,27 +207,40 @@ def apply_law(
         index = np.array([places.setdefault(name, len(places)) for name in rows.sets])
         elements = rows.values.reshape(-1, columns.dim)
         there = ~np.isnan(elements).any(1)
-        where = torch.from_numpy(np.repeat(index, len(elements) // len(index))[there])
-        for i, accumulator in enumerate(accumulators):
+        each = len(elements) // len(index)
+        row = np.repeat(np.arange(len(index)), each)[there]
+        where, values = torch.from_numpy(index[row]), torch.from_numpy(elements[there])
+        more = strange.new_zeros(len(places) - len(strange))
+        filled, strange = torch.cat((filled, more)), torch.cat((strange, more))
+        filled[where] = True
+        named = partial(_name_of, path, rows, row)
+        for i, (law, accumulator) in enumerate(zip(laws, accumulators, strict=True)):
+            law.check_domain(values[:, i], named)
             accumulator.grow(len(places))
-            accumulator.add_at(where, torch.from_numpy(elements[there, i : i + 1]))
+            accumulator.add_at(where, values[:, i : i + 1])
+            if law.seen is not None:
+                strange[where[~law.seen.covers(values[:, i])]] = True
         if on_rows is not None:
             on_rows(len(rows.sets))
     if not places:
         raise AbelnetError(f"{path}: expected at least one row, got none")
-    names, results = list(places), torch.cat([accumulator.value() for accumulator in accumulators], 1).tolist()
-    for name, result in zip(names, results, strict=True):
-        if not all(map(math.isfinite, result)):
-            raise AbelnetError(
-                f"{path}: expected a finite result of each set, got {result[0]} for set {name}; leave it out"
-            )
+    names, results = list(places), torch.cat([accumulator.value() for accumulator in accumulators], 1)
+    for i, law in enumerate(laws):
+        if law.seen is not None:
+            strange |= ~law.seen.covers(results[:, i]) & filled
+    cells = [[x if math.isfinite(x) else "" for x in result] for result in results.tolist()]
     titles = ["result"] if columns.dim == 1 else [f"result_{name}" for name in columns.values]
     shown = _without_formula if for_spreadsheets else str
     with replacing(out) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(map(shown, [columns.set or "row", *titles]))
-        writer.writerows([shown(name), *result] for name, result in zip(names, results, strict=True))
-    return len(names)
+        writer.writerow([*map(shown, [columns.set or "row", *titles]), "extrapolated"])
+        marks = ("yes" if mark else "no" for mark in strange.tolist())
+        writer.writerows([shown(name), *row, mark] for name, row, mark in zip(names, cells, marks, strict=True))
+    return Applied(len(names), int(strange.sum()), sum("" in row for row in cells))
+
+
+def _name_of(path: Path, rows: Rows, row: Places, element: int) -> str:
+    return f"{locate(path, rows.places[row[element]])}, set {rows.sets[row[element]]}"
 
 
 def _without_formula(text: str) -> str:

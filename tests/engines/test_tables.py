@@ -13,7 +13,17 @@ import pytest
 import torch
 from awkward_tables import CASES, Case, read_sums, sum_model
 
-from abelnet import AbelnetError, Generator, Maximum, Multisets, Operation, Sum, cli
+from abelnet import (
+    AbelianGroup,
+    AbelnetError,
+    ExtrapolationWarning,
+    Generator,
+    Maximum,
+    Multisets,
+    Operation,
+    Sum,
+    cli,
+)
 from abelnet.discovery.estimator import LawRegressor
 from abelnet.discovery.report import LearnedLaw
 from abelnet.engines import reading, tables
@@ -32,8 +42,8 @@ def test_wide_form_and_parquet(tmp_path: Path) -> None:
     assert [law.formula for law in model.laws_] == ["x∘y = x + y"]
     (tmp_path / "wide.csv").write_text("a,b\n1,2\n,3\n,\n")
     applied = tables.apply_law(model, tmp_path / "wide.csv", tables.Columns(("a", "b")), tmp_path / "r.csv")
-    assert applied == 3
-    assert (tmp_path / "r.csv").read_text().split() == ["row,result", "2,3.0", "3,3.0", "4,0.0"]
+    assert applied.sets == 3
+    assert (tmp_path / "r.csv").read_text().split() == ["row,result,extrapolated", "2,3.0,no", "3,3.0,no", "4,0.0,no"]
 
 
 def test_vectors(tmp_path: Path) -> None:
@@ -47,7 +57,7 @@ def test_vectors(tmp_path: Path) -> None:
     model = learn_table(tmp_path / "t.csv", tables.Columns(("u", "v"), "s", ("tu", "tv")))
     assert [law.formula for law in model.laws_] == ["x∘y = x + y", "x∘y = max(x, y)"]
     tables.apply_law(model, tmp_path / "t.csv", tables.Columns(("u", "v"), "s"), tmp_path / "r.csv")
-    assert (tmp_path / "r.csv").read_text().startswith("s,result_u,result_v\n0,")
+    assert (tmp_path / "r.csv").read_text().startswith("s,result_u,result_v,extrapolated\n0,")
 
 
 def test_in_parts_whatever_the_order(returns: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +142,12 @@ def test_a_row_without_numbers_is_the_identity_or_an_error(tmp_path: Path) -> No
     path = tmp_path / "t.csv"
     path.write_text('note,a,b\n"two\nlines",1,2\n,,\n,3,\n')
     columns = tables.Columns(("a", "b"))
-    assert applied(SUM, path, columns) == [["row", "result"], ["2", "3.0"], ["4", "0.0"], ["5", "3.0"]]
+    assert [row[:2] for row in applied(SUM, path, columns)] == [
+        ["row", "result"],
+        ["2", "3.0"],
+        ["4", "0.0"],
+        ["5", "3.0"],
+    ]
     (tmp_path / "results.csv").unlink()
     with pytest.raises(
         AbelnetError, match=r"t\.csv, line 4: expected at least one element, since x∘y = max\(x, y\) has"
@@ -166,12 +181,40 @@ def test_formulas_are_text_for_spreadsheets(tmp_path: Path) -> None:
     assert shown == ["'=s", "'=cmd()", "'+1", "'-1", "'@sum", "'\tx", "plain", "a=b", "'="]
 
 
-def test_a_result_that_is_no_number_is_an_error(tmp_path: Path) -> None:
+def test_a_result_that_is_no_number_is_an_empty_cell(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("s,x\na,1\nb,1e308\nb,1e308\n")
-    with pytest.raises(AbelnetError, match=r"t\.csv: expected a finite result of each set, got inf for set b"):
-        applied(SUM, path, tables.Columns(("x",), "s"))
-    assert not (tmp_path / "results.csv").exists()
+    columns = tables.Columns(("x",), "s")
+    assert applied(SUM, path, columns)[1:] == [["a", "1.0", "no"], ["b", "", "no"]]
+    assert tables.apply_law(fitted(SUM), path, columns, tmp_path / "r.csv") == (2, 0, 1)
+
+
+def test_what_is_extrapolated_is_marked(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("s,x\na,1\na,2\nb,5\nb,6\nc,9\nd,3\nd,-1\n")
+    model = LawRegressor().fit([[1, 2], [2, 2], [3, 1], [2, 3], [4, 1]], [3, 4, 4, 5, 5])
+    done = tables.apply_law(model, path, tables.Columns(("x",), "s"), tmp_path / "r.csv")
+    # A result out of range, an element out of range, and an element out of range with a result in it.
+    assert [row.split(",")[2] for row in (tmp_path / "r.csv").read_text().split()] == [
+        "extrapolated",
+        "no",
+        "yes",
+        "yes",
+        "yes",
+    ]
+    assert done == (4, 3, 0)
+    with pytest.warns(
+        ExtrapolationWarning, match=r"predict: 1 of 2 sets .* outside the range of the examples \(1 to 5\)"
+    ):
+        model.predict([[1, 2], [5, 6]])
+
+
+def test_an_element_outside_the_domain_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("s,x\na,3\nb,3\nb,-4\n")
+    norm = AbelianGroup(Generator(1, "positive power", [2.0], dtype=torch.float64))
+    with pytest.raises(AbelnetError, match=r"t\.csv, line 4, set b: expected an element of at least 0, .* got -4"):
+        applied(norm, path, tables.Columns(("x",), "s"))
 
 
 def test_a_missing_number_is_named_by_line_and_set(tmp_path: Path) -> None:
@@ -228,7 +271,7 @@ def test_awkward_tables(
         if isinstance(case.expected, dict):
             assert sorted(found) == sorted(case.expected.values())
         else:
-            assert not found or "finite result" in case.expected  # nothing to learn from is found later
+            assert not found  # nothing to learn from is found later
 
 
 def test_a_table_without_permission(tmp_path: Path) -> None:
@@ -241,7 +284,7 @@ def test_a_table_without_permission(tmp_path: Path) -> None:
         with pytest.raises(AbelnetError, match=r"t\.csv: expected a readable file, got: Permission denied"):
             applied(SUM, path, tables.Columns(("x",), "s"))
     else:  # the superuser may read everything
-        assert applied(SUM, path, tables.Columns(("x",), "s")) == [["s", "result"], ["a", "1.0"]]
+        assert applied(SUM, path, tables.Columns(("x",), "s")) == [["s", "result", "extrapolated"], ["a", "1.0", "no"]]
 
 
 def test_a_file_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
