@@ -33,7 +33,8 @@ class Operation(Configurable, nn.Module):
 
     The operation is the conjugate of :math:`*` by the bijection :math:`\varphi` and inherits every algebraic law of
     :math:`*`, whatever the parameters. Aggregation of a multiset is permutation-invariant and takes one pass,
-    :math:`\varphi^{-1}(\varphi(x_1) * \dots * \varphi(x_n))`, for any size.
+    :math:`\varphi^{-1}(\varphi(x_1) * \dots * \varphi(x_n))`, for any size. Thread safe: no method writes anything,
+    so threads may share an operation as long as none of them trains it.
 
     Arguments:
         bijection: The map :math:`\varphi`.
