@@ -4,7 +4,10 @@ from __future__ import annotations
 
 __all__ = ["app", "main"]
 
-from typing import Annotated
+import signal
+import sys
+from types import FrameType
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -44,10 +47,37 @@ def _options(
     pass
 
 
+class _Stopped(BaseException):
+    """Raised by a signal that asks this process to end; no handler of exceptions takes it for an error."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.exit_code = 128 + number  # as shells report it
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    signal.signal(number, signal.SIG_DFL)  # the second one ends the process at once
+    raise _Stopped(number)
+
+
 def main() -> None:
-    """Runs the command line; an ``AbelnetError`` is printed in one line, without a traceback."""
+    """Runs the command line; errors, full disks and Ctrl-C are printed in one line, without a traceback."""
+    before = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         app()
     except AbelnetError as error:
-        typer.secho(f"abelnet: {' '.join(str(error).splitlines())}", fg="red", err=True)
-        raise SystemExit(2) from None
+        _fail(str(error), 2)
+    except OSError as error:
+        place = "" if error.filename is None else f"{error.filename}: "
+        _fail(f"{place}{error.strerror or error}", 2)
+    except _Stopped as stop:
+        resumes = sys.argv[1:2] == ["synthetic"] or sys.argv[1:3] == ["analogies", "run"]
+        _fail(f"interrupted{'; run the same command again to resume' if resumes else ''}", stop.exit_code)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _fail(message: str, exit_code: int) -> NoReturn:
+    typer.secho(f"abelnet: {' '.join(message.splitlines())}", fg="red", err=True)
+    raise SystemExit(exit_code) from None
