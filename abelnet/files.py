@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["read_json", "replacing", "write_json", "write_text"]
+__all__ = ["check_regular", "read_json", "replacing", "write_json", "write_text"]
 
 import json
 import os
@@ -92,6 +92,23 @@ def _is_running(pid: int) -> bool:
 
 def _host() -> str:
     return re.sub(r"[^\w-]", "-", platform.node())[:32]
+
+
+def check_regular(path: Path) -> None:
+    """Raises unless a path, or what it links to, is a regular file: reading a pipe or a device may never end.
+
+    Example:
+        >>> check_regular(Path("/dev/null"))
+        Traceback (most recent call last):
+            ...
+        abelnet.errors.AbelnetError: /dev/null: expected a regular file, got a folder or a device
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise AbelnetError(f"{path}: expected a regular file, got: {error.strerror or error}") from None
+    if not stat.S_ISREG(mode):
+        raise AbelnetError(f"{path}: expected a regular file, got a folder or a device")
 
 
 def write_text(path: Path, text: str) -> None:

@@ -115,6 +115,11 @@ class LawRegressor(Configurable):
         with torch.no_grad():
             results = [operation.reduce(sets.column(i))[:, 0] for i, operation in enumerate(operations)]
         table: np.ndarray[Any, Any] = torch.stack(results, 1).numpy()
+        if not np.isfinite(table).all():
+            bad = int((~np.isfinite(table)).any(1).argmax())
+            raise AbelnetError(
+                f"X: expected sets on which the law is defined, got set {bad} with the result {table[bad].tolist()}"
+            )
         return table[:, 0] if self._flat and len(operations) == 1 else table
 
     def score(self, X: Any, y: Any) -> float:

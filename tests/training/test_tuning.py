@@ -164,7 +164,7 @@ def test_bad_input(tmp_path: Path) -> None:
         (
             "claim.json",
             "[",
-            "claim.json: expected JSON written by abelnet, got a damaged file .*remove the folder .*study to search again",
+            "claim.json: expected JSON .* a damaged file .*remove the folder .*study to search again",
         ),
         (
             "claim.json",
