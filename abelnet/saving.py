@@ -172,7 +172,7 @@ def _build(content: dict[str, Any], tensors: Mapping[str, Tensor], classes: Mapp
         model = _decode(content["model"], "", modules, classes, largest)
     _fill(modules, tensors, frozenset(content.get("frozen", ())))
     for module in modules.values():
-        for part in module.modules():
+        for part in reversed(list(module.modules())):  # an operation computes with its parts
             if isinstance(part, Configurable):
                 part.check_state()
     return model

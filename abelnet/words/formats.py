@@ -34,7 +34,7 @@ _FORMAT = "abelnet word vectors 1"
 _CHECKSUM = "crc32"
 # Words of a vocabulary are short; a more distant space means that the file is not what its header claims.
 _LONGEST_WORD = 4096
-_TEXT_PART = 1 << 22
+_TEXT_PART = _LONGEST_LINE = 1 << 22
 # Numbers in text or float32 compress by less than 10.
 _RATIO = 50
 _ROWS = 4096
@@ -187,7 +187,7 @@ def _read_text(path: Path, file: IO[bytes], limit: int | None) -> tuple[bytes, T
     words: list[bytes] = []
     parts: list[NDArray[np.float32]] = []
     count = dim = None
-    for first, lines in _lines(file):
+    for first, lines in _lines(path, file):
         if first == 1 and (header := _header(lines[0])):
             count, dim = header
             first, lines = 2, lines[1:]
@@ -212,12 +212,15 @@ def _read_text(path: Path, file: IO[bytes], limit: int | None) -> tuple[bytes, T
     return b"\n".join(words), torch.from_numpy(np.concatenate(parts)) if parts else torch.empty(0, 1)
 
 
-def _lines(file: IO[bytes]) -> Iterator[tuple[int, list[bytes]]]:
+def _lines(path: Path, file: IO[bytes]) -> Iterator[tuple[int, list[bytes]]]:
     """Yields lines in chunks, each with the number of its first line; trailing empty lines are dropped."""
     rest, number, empty = b"", 1, 0
     while True:
         part = file.read(_TEXT_PART)
         *lines, rest = (rest + part).split(b"\n")
+        if len(rest) > _LONGEST_LINE:
+            line = number + len(lines)
+            raise AbelnetError(f"{path}, line {line}: expected at most {_LONGEST_LINE:,} bytes, got {rest[:24]!r}…")
         if not part:
             lines = [rest] if rest else []
         lines = [b""] * empty + lines
