@@ -4,10 +4,10 @@ BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 PACKAGING := pyproject.toml constraints.txt
 
-.PHONY: help reproduce test lint bench docs clean
+.PHONY: help reproduce test fuzz test-kill lint bench docs clean
 
 help: ## Show the targets.
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 .venv/core: $(PACKAGING)
 	$(PYTHON) -m venv .venv
@@ -29,6 +29,12 @@ lint: .venv/dev ## Check style, types and import contracts.
 
 test: lint ## Run lint, then all tests and docstring examples.
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
+
+fuzz: .venv/dev ## Mutate model and word-vector files 2,000 times each.
+	ABELNET_FUZZ=2000 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s tests/test_fuzz.py tests/test_saving.py -k "mutations or changed_file"
+
+test-kill: .venv/dev ## Kill learn 100 times, and apply and both experiments 30 times each.
+	ABELNET_KILLS=100 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s tests/test_kill.py
 
 bench: .venv/bench ## Run all benchmarks, one after another.
 	@set -e; for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script; done

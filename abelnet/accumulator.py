@@ -4,8 +4,12 @@ from __future__ import annotations
 
 __all__ = ["Accumulator"]
 
+import functools
+import hashlib
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +18,20 @@ from abelnet.bijections import Bijection
 from abelnet.checks import check_count, check_dtype, check_finite, check_integers, check_range, check_values
 from abelnet.errors import AbelnetError
 from abelnet.laws import Law
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _alone(method: Callable[Concatenate[Accumulator, P], R]) -> Callable[Concatenate[Accumulator, P], R]:
+    """Runs a method under the lock of its accumulator: every update reads the state that it replaces."""
+
+    @functools.wraps(method)
+    def run(self: Accumulator, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return run
 
 
 class Accumulator:
@@ -24,6 +42,10 @@ class Accumulator:
     stream can be split over processes. No gradients are tracked, since their memory would grow with the stream;
     ``reduce`` has them. The state is valid for the parameters it was created with: once they change, as in training,
     every method raises an error, and a new accumulator must be created.
+
+    Thread safe: any number of threads may call any of its methods, and no update is lost; each holds a lock while it
+    computes, so one accumulator per thread, merged at the end, is faster. :class:`~abelnet.Operation` is thread safe as
+    well, since no method of it writes anything.
 
     Arguments:
         bijection: The bijection :math:`\varphi` of the operation.
@@ -46,13 +68,16 @@ class Accumulator:
         self._state = law.empty(bijection.dim).to(like.device).expand(*shape, -1).clone()
         self._dtype = like.dtype
         self._started_with = _record(bijection, law)
+        self._lock = threading.RLock()
         self.count = 0
 
+    @_alone
     def add(self, x: Tensor) -> None:
         """Adds one element (to each accumulator), with shape :math:`(*, d)`."""
         self._state = self._law.merge(self._state, self._lift(x, ()))
         self.count += 1
 
+    @_alone
     def add_many(self, values: Tensor) -> None:
         """Adds :math:`n` elements (to each accumulator), with shape :math:`(*, n, d)`."""
         n = values.shape[-2] if isinstance(values, Tensor) and values.ndim > 1 else -1
@@ -61,6 +86,7 @@ class Accumulator:
             self._state = self._law.merge(self._state, self._law.gather(states))
         self.count += n
 
+    @_alone
     def add_at(self, index: Tensor, values: Tensor) -> None:
         """Adds each of the elements :math:`(N, d)` to one of :math:`G` accumulators, given by ``index`` :math:`(N)`.
 
@@ -81,6 +107,7 @@ class Accumulator:
         self._state = self._law.scatter(self._state, index, self._encode(values))
         self.count += len(index)
 
+    @_alone
     def grow(self, count: int) -> None:
         """Appends empty accumulators to the :math:`G` existing ones, up to ``count`` in total."""
         self._check_row("grow")
@@ -88,9 +115,12 @@ class Accumulator:
         more = self._law.empty(self._bijection.dim).to(self._state.device).expand(count - self._shape[0], -1)
         self._state, self._shape = torch.cat((self._state, more)), torch.Size([count])
 
+    @_alone
     def remove(self, x: Tensor) -> None:
         """Removes one element that was added before; groups only."""
         self._check_parameters()  # training may have changed a group into another law
+        if self.count == 0:
+            raise AbelnetError("remove: expected an element that was added before, got none; the accumulator is empty")
         if not self._law.is_group:
             raise AbelnetError(f"remove: expected the law of a group, got {self._law.name}, which has no inverses")
         self._state = self._state - self._lift(x, ())
@@ -104,6 +134,11 @@ class Accumulator:
         """
         if not isinstance(other, Accumulator):
             raise AbelnetError(f"other: expected an Accumulator, got {type(other).__name__}")
+        first, second = sorted((self, other), key=id)  # one order for all threads, or two merges could wait for ever
+        with first._lock, second._lock:
+            self._merge(other)
+
+    def _merge(self, other: Accumulator) -> None:
         if other._shape != self._shape:
             raise AbelnetError(f"other: expected shape {tuple(self._shape)}, got {tuple(other._shape)}")
         for accumulator in (self, other):
@@ -115,6 +150,7 @@ class Accumulator:
         self._state = self._law.merge(self._state, other._state.to(self._state.device))
         self.count += other.count
 
+    @_alone
     @torch.no_grad()
     def value(self) -> Tensor:
         r"""Returns the fold :math:`x_1 \circ \dots \circ x_n`, with shape :math:`(*, d)`; the identity if empty."""
@@ -124,36 +160,71 @@ class Accumulator:
         like = next(self._bijection.parameters(), torch.empty(0, dtype=self._dtype))
         return self._bijection.inverse(self._law.lower(self._state, like.dtype))
 
+    @_alone
     def state_dict(self) -> dict[str, Tensor]:
-        """Returns the state as tensors, for saving."""
+        """Returns the state as tensors, for saving: the sum, the count, and SHA-256 digests of law and bijection."""
         self._check_parameters()
-        return {"state": self._state.detach().clone(), "count": torch.tensor(self.count)}
+        return {
+            "state": self._state.detach().clone(),
+            "count": torch.tensor(self.count),
+            "law": _digest(self._law),
+            "bijection": _digest(self._bijection),
+        }
 
-    def load_state_dict(self, state_dict: dict[str, Tensor]) -> None:
-        """Loads a saved state."""
+    @_alone
+    def load_state_dict(self, state_dict: Mapping[str, Tensor]) -> None:
+        """Loads a state saved by an accumulator of the same operation and shape; raises for any other."""
         self._check_parameters()
-        if set(state_dict) != {"state", "count"}:
-            raise AbelnetError(f"state_dict: expected the keys state and count, got {sorted(state_dict)}")
+        keys = ("state", "count", "law", "bijection")
+        if not isinstance(state_dict, Mapping) or set(state_dict) != set(keys):
+            got = sorted(map(str, state_dict)) if isinstance(state_dict, Mapping) else type(state_dict).__name__
+            raise AbelnetError(f"state_dict: expected the keys {', '.join(keys)}, got {got}")
+        for name, x in state_dict.items():
+            if not isinstance(x, Tensor):
+                raise AbelnetError(f"{name}: expected a torch.Tensor, got {type(x).__name__}")
+        for name, module in (("law", self._law), ("bijection", self._bijection)):
+            if not torch.equal(state_dict[name].cpu(), _digest(module)):
+                raise AbelnetError(
+                    f"state_dict: expected the state of the same {name}, {type(module).__name__} with its parameters, "
+                    "got that of another; load it into an accumulator of the operation that saved it"
+                )
+        count = check_integers("count", state_dict["count"])
+        if count.numel() != 1 or int(count) < 0:
+            raise AbelnetError(f"count: expected one integer of at least 0, got {count.tolist()}")
         state = state_dict["state"]
-        if state.shape != self._state.shape:
-            raise AbelnetError(f"state: expected shape {tuple(self._state.shape)}, got {tuple(state.shape)}")
-        self._state = state.to(self._state).clone()
-        self.count = int(state_dict["count"])
+        self._check_state(state, int(count))
+        self._state = state.detach().to(self._state.device, copy=True)
+        self.count = int(count)
 
     def __repr__(self) -> str:
         return f"Accumulator({self._law.name}, shape={tuple(self._state.shape[:-1])}, count={self.count})"
 
+    @_alone
     def __getstate__(self) -> dict[str, Any]:
         self._check_parameters()
-        return {name: value for name, value in vars(self).items() if name != "_started_with"}
+        return {name: value for name, value in vars(self).items() if name not in ("_started_with", "_lock")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
+        self._lock = threading.RLock()
         self._started_with = _record(self._bijection, self._law)
 
     def _check_row(self, name: str) -> None:
         if len(self._shape) != 1:
             raise AbelnetError(f"{name}: expected accumulators of shape (G,), got {tuple(self._shape)}")
+
+    def _check_state(self, state: Tensor, count: int) -> None:
+        """Raises unless ``count`` elements can have this state."""
+        if state.shape != self._state.shape or state.dtype != self._state.dtype:
+            expected = f"shape {tuple(self._state.shape)} and {self._state.dtype}"
+            raise AbelnetError(f"state: expected {expected}, got {tuple(state.shape)} and {state.dtype}")
+        empty = (state.cpu() == self._law.empty(self._bijection.dim)).all(-1)
+        if count == 0 and not self._law.is_group and not bool(empty.all()):
+            raise AbelnetError("state: expected the empty state, since the count is 0, got another")
+        # An empty maximum is -inf. A single accumulator with elements is not empty; some of a batch may be.
+        may_be_empty = empty if count == 0 or self._shape else torch.zeros_like(empty)
+        if not bool((state.cpu().isfinite().all(-1) | may_be_empty).all()):
+            raise AbelnetError(f"state: expected finite numbers for a count of {count}, got NaN or infinity")
 
     def _check_parameters(self) -> None:
         """Raises if the parameters have changed since creation; if they have changed device, moves the state."""
@@ -246,6 +317,27 @@ def _difference(mine: nn.Module, theirs: nn.Module) -> str | None:
     return None
 
 
+def _digest(module: nn.Module) -> Tensor:
+    """SHA-256 of what :func:`_difference` compares: classes, plain attributes and tensors, equal in every process."""
+    digest = hashlib.sha256()
+    for name, part in module.named_modules():
+        digest.update(f"{name} {type(part).__qualname__} {_plain(_settings(part))}\n".encode())
+    for name, x in sorted(_tensors(module).items()):
+        digest.update(f"{name} {x.dtype} {tuple(x.shape)}\n".encode())
+        if not x.is_meta:
+            digest.update(_bytes_of(x).numpy().data)
+    return torch.frombuffer(bytearray(digest.digest()), dtype=torch.uint8)
+
+
+def _plain(value: Any) -> str:
+    """Describes an attribute by what is the same in every process; other objects by their class."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key}: {_plain(value[key])}' for key in sorted(value, key=str))}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_plain, value))}]"
+    return repr(value) if isinstance(value, str | int | float | None) else type(value).__qualname__
+
+
 def _where(name: str) -> str:
     return f"{name}: " if name else ""
 
@@ -262,5 +354,9 @@ def _settings(module: nn.Module | None) -> dict[str, Any]:
 def _same_bits(x: Tensor, y: Tensor) -> bool:
     if x.shape != y.shape or x.dtype != y.dtype:
         return False
-    rows = [tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8) for tensor in (x, y)]
-    return torch.equal(*rows)
+    return torch.equal(_bytes_of(x), _bytes_of(y))
+
+
+def _bytes_of(x: Tensor) -> Tensor:
+    # Cloned: an expanded tensor of one element has stride 0, counts as contiguous, and has no view as bytes.
+    return x.detach().cpu().clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8)

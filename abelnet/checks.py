@@ -8,6 +8,7 @@ __all__ = [
     "check_finite",
     "check_integers",
     "check_number",
+    "check_one_dtype",
     "check_range",
     "check_values",
     "peek",
@@ -72,6 +73,13 @@ def check_dtype(name: str, x: Tensor, module: nn.Module) -> None:
             f"{name}: expected {parameter.dtype} as the parameters are, got {x.dtype}; "
             f"convert the values, or the operation with .to({x.dtype})"
         )
+
+
+def check_one_dtype(name: str, module: nn.Module) -> None:
+    """Raises unless all parameters of a module have one dtype."""
+    dtypes = sorted({str(parameter.dtype) for parameter in module.parameters()})
+    if len(dtypes) > 1:
+        raise AbelnetError(f"{name}: expected parameters of one dtype, got {' and '.join(dtypes)}")
 
 
 def check_values(name: str, x: Any, dim: int) -> None:

@@ -7,6 +7,7 @@ __all__ = ["AbelianGroup", "AbelianNet", "AbelianSemigroup", "Operation"]
 import math
 import numbers
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,14 @@ from torch import Tensor, nn
 
 from abelnet.accumulator import Accumulator
 from abelnet.bijections import Bijection
-from abelnet.checks import check_dtype, check_finite, check_integers, check_range, check_values
+from abelnet.checks import (
+    check_dtype,
+    check_finite,
+    check_integers,
+    check_one_dtype,
+    check_range,
+    check_values,
+)
 from abelnet.config import Configurable
 from abelnet.errors import AbelnetError
 from abelnet.laws import Law, Polynomial, Product, Sum
@@ -33,7 +41,8 @@ class Operation(Configurable, nn.Module):
 
     The operation is the conjugate of :math:`*` by the bijection :math:`\varphi` and inherits every algebraic law of
     :math:`*`, whatever the parameters. Aggregation of a multiset is permutation-invariant and takes one pass,
-    :math:`\varphi^{-1}(\varphi(x_1) * \dots * \varphi(x_n))`, for any size.
+    :math:`\varphi^{-1}(\varphi(x_1) * \dots * \varphi(x_n))`, for any size. Thread safe: no method writes anything,
+    so threads may share an operation as long as none of them trains it.
 
     Arguments:
         bijection: The map :math:`\varphi`.
@@ -56,6 +65,34 @@ class Operation(Configurable, nn.Module):
         law.check_dim(bijection.dim)
         self.bijection = bijection
         self.law = law
+
+    @torch.no_grad()
+    def check_state(self) -> None:
+        check_one_dtype("bijection", self.bijection)
+        # Parameters may be finite and yet overflow everywhere. A law has results at elements of its own scale, whatever
+        # that is, and folds a single element to itself.
+        like = next(self.bijection.parameters(), torch.empty(0, dtype=torch.float64))
+        good, tried = torch.zeros(self.dim, dtype=torch.bool), False
+        points = self._probes().to(like)
+        for x in (points, *torch.split(points, 1)):
+            with suppress(AbelnetError):  # some are outside the domain
+                pair, single = self.reduce(x[:, None].expand(-1, 2, -1)), self.reduce(x[:, None])
+                good |= (pair.isfinite() & ((single - x).abs() <= 1e-2 * x.abs())).any(0).cpu()
+                tried = True
+            if bool(good.all()):
+                return
+        if tried:
+            raise AbelnetError("parameters: expected an operation with finite results, got none in some dimension")
+
+    def _probes(self) -> Tensor:
+        """Returns elements of every scale, within the domain where it is limited, with shape :math:`(n, d)`."""
+        low, high = (torch.as_tensor(end, dtype=torch.float64).expand(self.dim) for end in self.bijection.domain)
+        steps = torch.logspace(-12, 12, 25, dtype=torch.float64)[:, None]
+        up = torch.where(low.isfinite(), low, 0) + steps
+        down = torch.where(high.isfinite(), high, 0) - steps
+        between = low + (high - low) * torch.linspace(0.1, 0.9, 25, dtype=torch.float64)[:, None]
+        both = low.isfinite() & high.isfinite()
+        return torch.cat((torch.where(both, between, up), torch.where(both, between, down)))
 
     @property
     def dim(self) -> int:

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 import torch
@@ -15,6 +21,8 @@ from abelnet import (
     AbelnetError,
     Affine,
     Bijection,
+    Chain,
+    Generator,
     Law,
     Maximum,
     Operation,
@@ -139,6 +147,15 @@ def test_states_of_equal_copies_merge(bijection: str) -> None:
     assert relative_error(one.value(), operation.reduce(x).detach()) <= 1e-10
 
 
+def test_states_of_equal_generators_merge() -> None:
+    operation = AbelianGroup(Generator(1, "power", [2.0]))
+    one, other = operation.accumulator(), copy.deepcopy(operation).accumulator()
+    one.add(torch.tensor([3.0]))
+    other.add(torch.tensor([4.0]))
+    one.merge(other)
+    assert one.value().item() == 5.0
+
+
 def test_a_state_belongs_to_the_parameters_it_was_started_with() -> None:
     x = torch.randn(8, 1)
     for change in ("in place", "training", "replaced", "law"):
@@ -219,8 +236,179 @@ def test_bad_input() -> None:
         row.grow(2)
     with pytest.raises(AbelnetError, match=r"grow: expected accumulators of shape \(G,\), got \(\)"):
         accumulator.grow(2)
-    with pytest.raises(AbelnetError, match="state_dict: expected the keys state and count"):
-        accumulator.load_state_dict({})
-    with pytest.raises(AbelnetError, match="state: expected shape"):
-        accumulator.load_state_dict(AbelianGroup(Affine(3)).accumulator().state_dict())
+    with pytest.raises(AbelnetError, match="remove: expected an element that was added before, got none"):
+        accumulator.remove(torch.randn(2))
     assert accumulator.count == 0
+
+
+THREADS, ADDS = 8, 2000
+
+
+@pytest.fixture
+def together() -> Iterator[Callable[[Callable[[int], None]], None]]:
+    """Runs a function in eight threads at once, which take turns as often as they can."""
+    start = Barrier(THREADS)
+    interval = sys.getswitchinterval()
+
+    def run(function: Callable[[int], None]) -> None:
+        def wait_and_call(thread: int) -> None:
+            start.wait(timeout=60)
+            function(thread)
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            list(pool.map(wait_and_call, range(THREADS), timeout=120))
+
+    sys.setswitchinterval(1e-6)
+    yield run
+    sys.setswitchinterval(interval)
+
+
+def test_no_update_of_eight_threads_is_lost(together: Callable[[Callable[[int], None]], None]) -> None:
+    accumulator = AbelianGroup(Affine(1)).accumulator()
+    one = torch.ones(1)
+
+    def add(thread: int) -> None:
+        for _ in range(ADDS):
+            accumulator.add(one)
+
+    together(add)
+    assert accumulator.count == THREADS * ADDS
+    assert accumulator.value().item() == THREADS * ADDS
+
+
+def test_threads_may_mix_all_methods(together: Callable[[Callable[[int], None]], None]) -> None:
+    group = AbelianGroup(Affine(1))
+    row = group.accumulator((2,))
+    ones, index = torch.ones(2, 1), torch.tensor([0, 1])
+
+    def use(thread: int) -> None:
+        for _ in range(100):
+            row.add_at(index, ones)
+            row.add(torch.ones(2, 1))
+            row.add_many(torch.ones(2, 3, 1))
+            row.remove(ones)
+            state = row.state_dict()["state"]
+            assert torch.equal(state[0], state[1])  # never between the rows of an update
+            assert row.value().shape == (2, 1)
+
+    together(use)
+    assert row.count == THREADS * 100 * (2 + 1 + 3 - 1)
+    assert row.value().tolist() == [[THREADS * 100 * 4.0]] * 2
+
+
+def test_merging_both_ways_at_once_neither_waits_for_ever_nor_loses(
+    together: Callable[[Callable[[int], None]], None],
+) -> None:
+    group = AbelianGroup(Affine(1))
+    pair = [group.accumulator(), group.accumulator()]
+    added = group.accumulator()
+    added.add(torch.ones(1))
+
+    together(lambda thread: [pair[thread % 2].merge(pair[1 - thread % 2]) for _ in range(200)] and None)  # all empty
+    together(lambda thread: [pair[thread % 2].merge(added) for _ in range(100)] and None)
+    assert [one.count for one in pair] == [THREADS // 2 * 100] * 2
+    assert [one.value().item() for one in pair] == [THREADS // 2 * 100.0] * 2
+    pair[0].merge(pair[0])
+    assert pair[0].count == THREADS * 100
+
+
+@pytest.mark.parametrize("bijection", sorted(BIJECTIONS))
+@torch.no_grad()
+def test_threads_may_share_an_operation(bijection: str, together: Callable[[Callable[[int], None]], None]) -> None:
+    operation = AbelianGroup(BIJECTIONS[bijection](torch.float64))
+    sets = torch.randn(THREADS, 5, 3, dtype=torch.float64)
+    expected = [operation.reduce(x) for x in sets]
+    results: dict[int, list[torch.Tensor]] = {}
+
+    def fold(thread: int) -> None:
+        with torch.no_grad():
+            results[thread] = [operation.reduce(sets[thread]) for _ in range(20)]
+
+    together(fold)
+    assert all(torch.equal(x, expected[thread]) for thread in range(THREADS) for x in results[thread])
+
+
+@pytest.mark.parametrize(
+    ("bijection", "law", "message"),
+    [
+        (moved(Affine(2)), Sum(), "the same bijection, Affine with its parameters, got that of another"),
+        (SinhArcsinh(2), Sum(), "the same bijection"),
+        (Affine(2), Maximum(), "the same law, Sum"),
+        (Affine(3), Sum(), "the same bijection"),
+        (Affine(2, dtype=torch.float64), Sum(), "the same bijection"),
+    ],
+)
+def test_a_state_of_another_operation_does_not_load(bijection: Bijection, law: Law, message: str) -> None:
+    state = Operation(bijection, law).accumulator().state_dict()
+    accumulator = AbelianGroup(Affine(2)).accumulator()
+    with pytest.raises(AbelnetError, match=f"state_dict: expected the state of {message}"):
+        accumulator.load_state_dict(state)
+
+
+def test_a_state_knows_settings_and_families() -> None:
+    for one, other in (
+        (RationalQuadraticSpline(1, bound=3.0), RationalQuadraticSpline(1, bound=5.0)),
+        (Generator(1, "arctanh", [1.0]), Generator(1, "arcsinh", [1.0])),
+    ):
+        state = AbelianGroup(one).accumulator().state_dict()
+        with pytest.raises(AbelnetError, match="expected the state of the same bijection"):
+            AbelianGroup(other).accumulator().load_state_dict(state)
+
+
+def test_a_state_loads_in_another_process() -> None:
+    script = (
+        "import torch; from abelnet import *;"
+        "op = Operation(Chain(Generator(2, 'power', [2.0]), RationalQuadraticSpline(2)), Polynomial(0.5));"
+        "print([x.tolist() for x in op.accumulator().state_dict().values()])"
+    )
+    operation = Operation(Chain(Generator(2, "power", [2.0]), RationalQuadraticSpline(2)), Polynomial(0.5))
+    here = [x.tolist() for x in operation.accumulator().state_dict().values()]
+    there = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert there.strip() == str(here)
+
+
+def state_of(operation: Operation, shape: tuple[int, ...] = (), **changes: object) -> dict[str, torch.Tensor]:
+    return operation.accumulator(shape).state_dict() | changes  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"count": torch.tensor(-1)}, "count: expected one integer of at least 0, got -1"),
+        ({"count": torch.tensor(1.0)}, r"count: expected a tensor of integers, got torch\.float32"),
+        ({"count": torch.tensor([1, 2])}, "count: expected one integer of at least 0, got"),
+        ({"count": 1}, r"count: expected a torch\.Tensor, got int"),
+        ({"count": torch.tensor(True)}, "count: expected a tensor of integers"),
+        ({"state": torch.zeros(3, dtype=torch.float64)}, r"state: expected shape \(2,\) and torch.float64, got \(3,\)"),
+        ({"state": torch.zeros(2)}, r"state: expected .* got \(2,\) and torch.float32"),
+        ({"state": torch.tensor([0.0, math.nan], dtype=torch.float64)}, "state: expected finite numbers"),
+        ({"state": torch.tensor([0.0, math.inf], dtype=torch.float64)}, "state: expected finite numbers"),
+        ({"law": torch.zeros(32, dtype=torch.uint8)}, "the same law"),
+        ({"law": torch.zeros(1)}, "the same law"),
+        ({"other": torch.zeros(1)}, "state_dict: expected the keys state, count, law, bijection, got"),
+    ],
+)
+def test_bad_states(changes: dict[str, object], message: str) -> None:
+    group = AbelianGroup(Affine(2))
+    accumulator = group.accumulator()
+    accumulator.add(torch.ones(2))
+    with pytest.raises(AbelnetError, match=message):
+        accumulator.load_state_dict(state_of(group, **changes))
+    assert accumulator.count == 1
+    assert accumulator.value().tolist() == [1.0, 1.0]
+
+
+def test_only_an_empty_maximum_may_be_infinite() -> None:
+    operation = Operation(Affine(1), Maximum())
+    operation.accumulator().load_state_dict(state_of(operation))
+    with pytest.raises(AbelnetError, match="state: expected finite numbers for a count of 1"):
+        operation.accumulator().load_state_dict(state_of(operation, count=torch.tensor(1)))
+    with pytest.raises(AbelnetError, match="state: expected the empty state, since the count is 0"):
+        operation.accumulator().load_state_dict(state_of(operation, state=torch.zeros(1, dtype=torch.float64)))
+    with pytest.raises(AbelnetError, match="state_dict: expected the keys"):
+        operation.accumulator().load_state_dict(3)  # type: ignore[arg-type]
+    row = operation.accumulator((2,))
+    row.add_at(torch.tensor([1]), torch.ones(1, 1))
+    restored = operation.accumulator((2,))
+    restored.load_state_dict(row.state_dict())  # one of a batch may still be empty
+    assert restored.count == 1

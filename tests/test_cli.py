@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from cases import wait_until
 from typer.testing import CliRunner
 
 import abelnet
@@ -147,13 +151,88 @@ def test_control_characters_in_arguments_are_escaped(
     assert r"\x1b[2J" in error
 
 
-def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def interrupt(*_: Any, **__: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("abelnet.engines.learning.learn_table", interrupt)
-    monkeypatch.setattr("sys.argv", shlex.split("abelnet learn t.csv --value x --target y --out law"))
+def test_an_error_of_the_system_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(cli, "app", lambda **_: (tmp_path / "missing").read_text())
     with pytest.raises(SystemExit) as stop:
         cli.main()
-    assert stop.value.code == 130
-    assert capsys.readouterr().err == "abelnet: interrupted\n"
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == f"abelnet: {tmp_path / 'missing'}: No such file or directory\n"
+
+
+LONG = {
+    "synthetic": ["--op", "sum", "--model", "agn", "--model", "asn", "--trials", "2", "--epochs", "10000000"],
+    "analogies run": ["--model", "wv_agn", "--model", "wv_mlp", "--seeds", "1", "--epochs", "10000000"],
+}
+STARTED = {"synthetic": "search/*/*/claim.json", "analogies run": "parts/*.jsonl"}
+
+
+def descendants(pid: int) -> set[int]:
+    """Process ids of all children of a process, and of theirs."""
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    found = {int(child) for child in children.read_text().split()} if children.exists() else set()
+    return found.union(*map(descendants, found))
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
+@pytest.mark.parametrize(
+    ("command", "send", "number", "early"),
+    [
+        ("synthetic", os.killpg, signal.SIGINT, False),
+        ("synthetic", os.kill, signal.SIGINT, False),
+        ("analogies run", os.killpg, signal.SIGINT, False),
+        ("analogies run", os.killpg, signal.SIGINT, True),
+        ("analogies run", os.kill, signal.SIGTERM, True),
+    ],
+)
+def test_one_signal_ends_a_run_and_its_workers_in_one_line(
+    command: str, send: Callable[[int, int], None], number: signal.Signals, early: bool, tmp_path: Path
+) -> None:
+    arguments = [sys.executable, "-m", "abelnet", *command.split(), *LONG[command], "--jobs", "2"]
+    process = subprocess.Popen(
+        [*arguments, "--out", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    workers: set[int] = set()
+
+    def ready() -> bool:
+        workers.update(descendants(process.pid))
+        return len(workers) >= 3 and (
+            early or len(list(tmp_path.glob(STARTED[command]))) >= 2
+        )  # and a resource tracker
+
+    try:
+        wait_until(ready, process)  # type: ignore[arg-type]
+        start = time.monotonic()
+        send(process.pid, number)
+        output, errors = process.communicate(timeout=60)
+        seconds = time.monotonic() - start
+    finally:
+        process.kill()
+        process.wait()
+    assert errors == "abelnet: interrupted; run the same command again to resume\n"
+    assert output == ""
+    assert process.returncode == 128 + number
+    assert seconds < 10
+    deadline = time.monotonic() + 5
+    while any(Path(f"/proc/{pid}").exists() for pid in workers):
+        assert time.monotonic() < deadline, "workers outlived their parent"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_commands_that_start_over_do_not_speak_of_resuming(number: signal.Signals) -> None:
+    code = (
+        "import sys, time; from abelnet import cli; sys.argv[1:] = ['learn', 'x.csv'];"
+        "cli.app = lambda **_: (print('started', flush=True), time.sleep(60)); cli.main()"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "started\n"
+    process.send_signal(number)
+    assert process.communicate(timeout=30)[1] == "abelnet: interrupted\n"
+    assert process.returncode == 128 + number

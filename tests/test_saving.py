@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from cases import BIJECTIONS, FAMILY_CASES, LAWS
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import abelnet
@@ -162,6 +163,8 @@ def affine(**config: Any) -> dict[str, Any]:
             "the name of a configurable class",
         ),
         ({"format": 1, "model": {"$class": "abelnet.laws.Nothing", "config": {}}}, "written by abelnet.save"),
+        ({"format": 1, "model": {"$class": "abelnet.lows.Sum", "config": {}}}, "No module named 'abelnet.lows'"),
+        (affine(dim=10**400), "dim: expected at most 1024"),
         ({"format": 1, "model": {"$class": "abelnet.laws.Sum", "config": {"x": 1}}}, "written by abelnet.save"),
         ({"format": 1, "model": {"$class": "abelnet.laws.Sum", "config": {}}}, "got other as well"),
         ({"format": 1, "model": {"$class": "abelnet.bijections.Affine", "config": {"dim": 2}}}, "expected log_scale"),
@@ -192,6 +195,54 @@ def test_bad_tensors(name: str, value: torch.Tensor, message: str, tmp_path: Pat
     write(tmp_path, {"format": 1, "model": model}, {name: value})
     with pytest.raises(AbelnetError, match=message):
         abelnet.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "value", "message"),
+    [
+        (AbelianGroup(Affine(2)), "bijection.log_scale", [0.0, 800.0], "expected an operation with finite results"),
+        (AbelianGroup(Affine(2)), "bijection.log_scale", [0.0, -800.0], "expected an operation with finite results"),
+        (AbelianGroup(Affine(2)), "bijection.shift", [1e30, 0.0], "shift: expected numbers whose square is finite"),
+        (AbelianGroup(Generator(1, "power", [0.5])), "bijection.values.0", [1e-30], "with finite results, got none"),
+        (AbelianGroup(abelnet.Permutation(2)), "bijection.order", [0, 0], "order: expected each of 0 to 1 once, got"),
+        (AbelianGroup(abelnet.Permutation(2)), "bijection.order", [0, 9], "order: expected each of 0 to 1 once, got"),
+        (MLP([1, 1]), "biases.0", torch.zeros(1, 1).half(), r"one dtype, got torch\.float16 and torch\.float32"),
+        (AbelianGroup(Affine(1)), "bijection.shift", torch.zeros(1).double(), "bijection: expected parameters of one"),
+    ],
+)
+def test_numbers_that_are_no_model_are_refused(model: Any, name: str, value: Any, message: str, tmp_path: Path) -> None:
+    path = abelnet.save(model, tmp_path)
+    tensors = load_file(path)
+    tensors[name] = value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=tensors[name].dtype)
+    with safe_open(path, "pt") as file:
+        content = json.loads(file.metadata()["abelnet"])
+    write(tmp_path, content, tensors)
+    with pytest.raises(AbelnetError, match=message):
+        abelnet.load(tmp_path)
+
+
+def test_an_inverse_order_of_another_permutation_is_refused(tmp_path: Path) -> None:
+    path = abelnet.save(AbelianGroup(abelnet.Permutation(3, order=[1, 2, 0])), tmp_path)
+    tensors = load_file(path)
+    tensors["bijection.inverse_order"] = tensors["bijection.order"].clone()
+    with safe_open(path, "pt") as file:
+        content = json.loads(file.metadata()["abelnet"])
+    write(tmp_path, content, tensors)
+    with pytest.raises(AbelnetError, match="inverse_order: expected the inverse of order"):
+        abelnet.load(tmp_path)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-6, 1.0, 1e6, 1e12])
+def test_laws_of_any_scale_and_domain_come_back(scale: float, tmp_path: Path) -> None:
+    for kind, parameters in (("exponential", [1 / scale]), ("arctanh", [scale]), ("arcsinh", [scale])):
+        generator = Generator(1, kind, parameters, dtype=torch.float64)
+        abelnet.save(AbelianGroup(generator), tmp_path)
+        x = torch.tensor([[0.1 * scale]], dtype=torch.float64)
+        assert torch.equal(abelnet.load(tmp_path)(x, x), AbelianGroup(generator)(x, x))
+    narrow = Affine(1, dtype=torch.float64)
+    torch.nn.init.constant_(narrow.shift, -100.0)
+    abelnet.save(AbelianGroup(Chain(narrow, Generator(1, "logit", dtype=torch.float64))), tmp_path)
+    assert abelnet.load(tmp_path).bijection.domain[0] == 100
 
 
 def test_only_regular_files_in_the_folder_are_read(tmp_path: Path) -> None:

@@ -293,6 +293,12 @@ class Permutation(_ColumnBijection):
         self.order.copy_(drawn)
         self.inverse_order.copy_(drawn.argsort())
 
+    def check_state(self) -> None:
+        if not torch.equal(self.order.sort().values, torch.arange(self.dim, device=self.order.device)):
+            raise AbelnetError(f"order: expected each of 0 to {self.dim - 1} once, got {self.order.tolist()!s:.80}")
+        if not torch.equal(self.order.argsort(), self.inverse_order):
+            raise AbelnetError("inverse_order: expected the inverse of order, got another")
+
     def forward_columns(self, x: Tensor) -> Tensor:
         return x.index_select(0, self.order)
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 __all__ = ["app", "main"]
 
 import io
-from typing import Annotated, Any
+import signal
+import sys
+from types import FrameType
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -16,7 +19,7 @@ from abelnet.errors import AbelnetError
 from abelnet.reporting.printable import printable
 
 # Exit codes of Unix: 128 plus the number of the signal, SIGINT or SIGPIPE.
-_INTERRUPTED, _BROKEN_PIPE = 130, 141
+_BROKEN_PIPE = 141
 # The base class of wrong options and arguments. It is click's, which some versions of typer import and some bundle.
 _UsageError: Any = next(base for base in typer.BadParameter.mro() if base.__name__ == "ClickException")
 
@@ -51,9 +54,23 @@ def _options(
     pass
 
 
+class _Stopped(BaseException):
+    """Raised by a signal that asks this process to end; no handler of exceptions takes it for an error."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.exit_code = 128 + number  # as shells report it
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    signal.signal(number, signal.SIG_DFL)  # the second one ends the process at once
+    raise _Stopped(number)
+
+
 def main() -> None:
-    """Runs the command line; what a caller can get wrong is printed in one line, without a traceback."""
+    """Runs the command line; errors, full disks and Ctrl-C are printed in one line, without a traceback."""
     terminal.prepare()
+    before = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         code = app(standalone_mode=False)
     except _UsageError as error:
@@ -63,10 +80,16 @@ def main() -> None:
         terminal.say_error(str(error))
         code = 2
     except OSError as error:  # such as a full disk, or a folder that is not writable
-        terminal.say_error(str(error))
-        code = 1
-    if code == _INTERRUPTED:
-        terminal.say_error("interrupted")
+        place = "" if error.filename is None else f"{error.filename}: "
+        terminal.say_error(f"{place}{error.strerror or error}")
+        code = 2
+    except _Stopped as stop:
+        resumes = sys.argv[1:2] == ["synthetic"] or sys.argv[1:3] == ["analogies", "run"]
+        terminal.say_error(f"interrupted{'; run the same command again to resume' if resumes else ''}")
+        code = stop.exit_code
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     raise SystemExit(code or (_BROKEN_PIPE if terminal.reader_is_gone() else 0))
 
 

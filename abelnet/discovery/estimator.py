@@ -161,7 +161,7 @@ class LawRegressor(Configurable):
 
     def _extrapolated(self, sets: Multisets, results: Tensor) -> Tensor:
         masks = [law.extrapolated(sets.column(i), results[:, i]) for i, law in enumerate(self.laws_)]
-        return torch.stack(masks, 1) | results.isnan()
+        return torch.stack(masks, 1) | ~results.isfinite()
 
     def _shaped(self, table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return table[:, 0] if self._flat and table.shape[1] == 1 else table

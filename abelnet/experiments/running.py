@@ -8,9 +8,12 @@ import json
 import multiprocessing
 import os
 import platform
+import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,20 +43,29 @@ def derived_seed(seed: int, purpose: str, number: int = 0) -> int:
 def claim_folder(folder: Path, settings: dict[str, Any]) -> None:
     """Checks that a folder is empty or holds an experiment with the same settings."""
     path = folder / "experiment.json"
-    if path.exists() and (found := read_json(path)) != json.loads(json.dumps(settings)):
+    if path.exists() and (found := read_json(path, dict)) != json.loads(json.dumps(settings)):
         raise AbelnetError(
             f"folder: expected {folder} to be empty or have the same settings, got {json.dumps(found)}; use another"
         )
     write_json(path, settings)
 
 
-def write_results(folder: Path, settings: dict[str, Any], parts: Sequence[Path], seconds: float) -> dict[str, Any]:
+def write_results(
+    folder: Path, settings: dict[str, Any], parts: Sequence[Path], seconds: float, shape: dict[str, Any]
+) -> dict[str, Any]:
     """Merges the parts written by units into ``results.json``, with settings, versions and times.
+
+    Arguments:
+        folder: Output folder.
+        settings: Settings of the experiment.
+        parts: Files written by units.
+        seconds: Time since the start.
+        shape: What each part must be, as in :func:`~abelnet.files.read_json`.
 
     Returns:
         The contents of the file.
     """
-    rows = [read_json(part) for part in parts]
+    rows = [read_json(part, shape | {"seconds": float}) for part in parts]
     results = {
         "experiment": settings,
         "versions": {"abelnet": abelnet.__version__, "torch": torch.__version__, "python": platform.python_version()},
@@ -75,6 +87,9 @@ def run_units(
 ) -> None:
     """Calls a function for each unit, in parallel processes.
 
+    Workers ignore Ctrl-C. They are killed as soon as this process is interrupted or a unit fails, so units must keep
+    their progress in atomic file writes.
+
     Arguments:
         function: Called with a unit and a function that reports progress. Like the units, it is sent to other
             processes, so it must be defined at module level, or be a ``functools.partial`` of such a function.
@@ -87,8 +102,9 @@ def run_units(
     context = multiprocessing.get_context("spawn")
     news = context.SimpleQueue()
     done = dict.fromkeys(units, 0.0)
-    with ProcessPoolExecutor(jobs, context, _start_worker, (news,)) as pool:
-        waiting = {pool.submit(_work, function, unit): unit for unit in units}
+    with ProcessPoolExecutor(jobs, context, _start_worker, (news,)) as pool, _killing_workers():
+        with _holding_back_interrupts():
+            waiting = {pool.submit(_work, function, unit): unit for unit in units}
         left = set(waiting)
         while left:
             finished, left = wait(left, timeout=0.5, return_when=FIRST_COMPLETED)
@@ -104,6 +120,36 @@ def run_units(
                 on_progress(sum(done.values()) / len(done))
 
 
+@contextmanager
+def _killing_workers() -> Iterator[None]:
+    """Kills the processes started in a block that ends by an error, instead of waiting for their units."""
+    others = set(multiprocessing.active_children())
+    try:
+        yield
+    except BaseException as error:
+        for worker in set(multiprocessing.active_children()) - others:
+            worker.kill()
+        if isinstance(error, BrokenProcessPool):
+            raise AbelnetError(
+                "jobs: expected worker processes to finish, but one was killed, perhaps for lack of memory; run the "
+                "same command again to resume, with fewer jobs if need be"
+            ) from None
+        raise
+
+
+@contextmanager
+def _holding_back_interrupts() -> Iterator[None]:
+    """Delays Ctrl-C until the end of a block; processes started in it never receive one, from their first instant."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _work(function: Callable[[Unit, Tell], None], unit: Unit) -> None:
     torch.set_num_threads(1)
     function(unit, lambda part: _news.put((unit, part)))
@@ -116,6 +162,7 @@ def _start_worker(news: Any) -> None:
     """Stores the queue to the parent, and ends the worker when the parent ends, for any reason."""
     global _news
     _news = news
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     parent = multiprocessing.parent_process()
     assert parent is not None
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from abelnet.checks import check_values
+from abelnet.checks import check_one_dtype, check_values
 from abelnet.config import Configurable
 from abelnet.errors import AbelnetError
 
@@ -55,6 +55,9 @@ class MLP(Configurable, nn.Module):
             bound = 1 / math.sqrt(weight.shape[-1])
             nn.init.uniform_(weight, -bound, bound, generator=generator)
             nn.init.uniform_(bias, -bound, bound, generator=generator)
+
+    def check_state(self) -> None:
+        check_one_dtype("parameters", self)
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps :math:`(*, d)` to :math:`(*, d')`."""
@@ -115,6 +118,9 @@ class DeepSets(Configurable, nn.Module):
             first, second = torch.randint(2**62, (2,), generator=torch.Generator().manual_seed(seed)).tolist()
         self.inner = MLP([dim, *between, middle], seed=first, device=device, dtype=dtype)
         self.outer = MLP([middle, *between, dim], seed=second, device=device, dtype=dtype)
+
+    def check_state(self) -> None:
+        check_one_dtype("parameters", self)
 
     def forward(self, values: Tensor, mask: Tensor | None = None) -> Tensor:
         """Maps multisets :math:`(*, n, d)`, with a boolean mask :math:`(*, n)`, to :math:`(*, d)`."""

@@ -79,9 +79,11 @@ def write_law(model: LawRegressor, folder: str | Path, columns: Columns) -> Path
     Returns:
         Path of the report.
     """
-    model.save(folder)
+    text = html_page(law_report(model, columns))
     path = Path(folder) / "report.html"
-    write_text(path, html_page(law_report(model, columns)))
+    path.unlink(missing_ok=True)  # if this process is killed, no report of an old law stays beside the new one
+    model.save(folder)
+    write_text(path, text)
     return path
 
 

@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
+from abelnet.files import write_text
+
 
 @dataclass
 class History:
@@ -25,9 +27,8 @@ class History:
     def __post_init__(self) -> None:
         if self.path is not None:
             self.path = Path(self.path)
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            old = self.path.read_text(encoding="utf-8").splitlines() if self.epoch > 0 and self.path.exists() else []
-            self.path.write_text("".join(f"{line}\n" for line in old[: self.epoch]), encoding="utf-8")
+            old = self.path.read_bytes().decode("utf-8", "replace") if self.epoch > 0 and self.path.exists() else ""
+            write_text(self.path, "".join(f"{line}\n" for line in old.splitlines()[: self.epoch]))
 
     def write(self, epoch: int, loss: Tensor, validation: Tensor | None) -> None:
         """Appends a line."""

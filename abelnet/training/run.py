@@ -11,12 +11,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from abelnet.errors import AbelnetError
 from abelnet.files import replacing
+from abelnet.saving import checksum
 from abelnet.training.optimizer import FlatAdam
 from abelnet.training.settings import Data, Loss, Settings, Validate
 from abelnet.training.stacks import ModelStack
@@ -213,14 +214,29 @@ class Run:
             if self.settings.patience is not None:
                 tensors[f"best.{name}"] = self.best_parameters[name]
         tensors |= self.optimizer.state_dict()
+        tensors = {name: x.cpu().clone(memory_format=torch.contiguous_format) for name, x in tensors.items()}
+        text = self._signature()
         with replacing(path) as temporary:
-            save_file({name: x.contiguous() for name, x in tensors.items()}, temporary, {"abelnet": self._signature()})
+            save_file(tensors, temporary, {"abelnet": text, "checksum": checksum(text, tensors)})
 
     @torch.no_grad()
     def load(self, path: Path) -> None:
         """Loads a checkpoint, from which training resumes bit for bit."""
+        try:
+            self._load(path)
+        except AbelnetError:
+            raise
+        except (SafetensorError, OSError, LookupError, TypeError, RuntimeError, ValueError, AttributeError) as error:
+            reason = str(error).strip().partition("\n")[0][:200]
+            raise AbelnetError(
+                f"checkpoint: expected one of this training at {path}, got a damaged file ({reason}); "
+                "remove the file to start over"
+            ) from None
+
+    def _load(self, path: Path) -> None:
         with safe_open(path, framework="pt") as file:
-            found = json.loads((file.metadata() or {}).get("abelnet", "{}"))
+            metadata = file.metadata() or {}
+            found = json.loads(metadata.get("abelnet", "{}"))
             self.epoch = found.pop("epoch", 0)
             wanted = json.loads(self._signature())
             wanted.pop("epoch")
@@ -230,6 +246,8 @@ class Run:
                     "remove the file to start over"
                 )
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if metadata.get("checksum") != checksum(metadata["abelnet"], tensors):
+            raise ValueError("its checksum is that of another")
         if len(tensors["pruned"]) > 0:
             self.keep(torch.ones(len(self.seeds), dtype=torch.bool).index_fill(0, tensors["pruned"][:, 0], False))
             self.pruned = dict(tensors["pruned"].tolist())

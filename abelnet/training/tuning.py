@@ -123,6 +123,7 @@ class Pruned:
 
 
 _CLAIM, _VALUES = "claim.json", "values.json"
+_STATES = ("COMPLETE", "PRUNED", "FAIL")
 Evaluate = Callable[[Sequence[Candidate], Path], Sequence[float | Pruned]]
 
 
@@ -273,15 +274,25 @@ class Search:
         for claim in self._claims():
             for candidate, outcome in self._outcomes(claim):
                 value, steps = outcome["value"], outcome["steps"]
-                trial = create_trial(
-                    state=TrialState[outcome["state"]],
-                    value=value,
-                    params=candidate.parameters,
-                    distributions=distributions,
-                    intermediate_values={} if steps is None else {steps: value},
-                )
+                try:
+                    trial = create_trial(
+                        state=TrialState[outcome["state"]],
+                        value=value,
+                        params=candidate.parameters,
+                        distributions=distributions,
+                        intermediate_values={} if steps is None else {steps: value},
+                    )
+                except (TypeError, ValueError) as error:
+                    raise AbelnetError(
+                        f"{claim}: expected trials of the search {self.name}, got: {error}; {self._remedy}"
+                    ) from None
                 study.add_trial(trial)
         return study
+
+    @property
+    def _remedy(self) -> str:
+        """What to do about a damaged claim; later ones were drawn with knowledge of it."""
+        return f"remove the folder {self.folder} to search again"
 
     def _claims(self) -> list[Path]:
         return sorted(path.parent for path in self.folder.glob(f"*/{_CLAIM}"))
@@ -290,13 +301,24 @@ class Search:
         return [claim for claim in self._claims() if not (claim / _VALUES).exists()]
 
     def _candidates(self, claim: Path) -> list[Candidate]:
-        return [Candidate(**trial) for trial in read_json(claim / _CLAIM)]
+        shape = [{"number": int, "parameters": dict.fromkeys(self.space, object)}]
+        trials = read_json(claim / _CLAIM, shape, remedy=self._remedy)
+        return [Candidate(trial["number"], trial["parameters"]) for trial in trials]
 
     def _outcomes(self, claim: Path) -> list[tuple[Candidate, dict[str, Any]]]:
         """Returns the trials of a claim, each with its state, value, and number of steps if pruned."""
         candidates = self._candidates(claim)
         path = claim / _VALUES
-        outcomes = read_json(path) if path.exists() else [_outcome("RUNNING")] * len(candidates)
+        if not path.exists():
+            return [(candidate, _outcome("RUNNING")) for candidate in candidates]
+        shape = [{"state": str, "value": float | int | None, "steps": int | None}]
+        outcomes = read_json(path, shape, remedy="remove it to evaluate its trials again")
+        states = [outcome["state"] for outcome in outcomes]
+        if len(outcomes) != len(candidates) or not set(states) <= set(_STATES):
+            raise AbelnetError(
+                f"{path}: expected {len(candidates)} of {', '.join(_STATES)}, got {states!s:.80}; "
+                "remove it to evaluate its trials again"
+            )
         return list(zip(candidates, outcomes, strict=True))
 
 

@@ -7,11 +7,10 @@ __all__ = ["KINDS", "Entries", "kind_of", "read_entries", "read_safetensors", "w
 import gzip
 import mmap
 import re
-import shutil
 import tempfile
 import warnings
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedWriter
@@ -27,14 +26,17 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from abelnet.errors import AbelnetError
-from abelnet.files import replacing
+from abelnet.files import check_regular, replacing
 
 KINDS = ("binary", "text", "safetensors")
 _SUFFIXES = {".bin": "binary", ".txt": "text", ".vec": "text", ".safetensors": "safetensors"}
 _FORMAT = "abelnet word vectors 1"
+_CHECKSUM = "crc32"
 # Words of a vocabulary are short; a more distant space means that the file is not what its header claims.
 _LONGEST_WORD = 4096
-_TEXT_PART = 1 << 24
+_TEXT_PART = _LONGEST_LINE = 1 << 22
+# Numbers in text or float32 compress by less than 10.
+_RATIO = 50
 _ROWS = 4096
 
 
@@ -84,6 +86,7 @@ def read_entries(path: Path, *, limit: int | None = None, kind: str | None = Non
 def _unpacked(path: Path) -> Iterator[tuple[IO[bytes], int]]:
     """Yields a file that can be memory-mapped, and its size; gzip is decompressed to disk, never to memory."""
     try:
+        check_regular(path)
         file = path.open("rb")
     except OSError as error:
         raise AbelnetError(f"{path}: expected a word vector file, got: {error.strerror}") from None
@@ -93,10 +96,16 @@ def _unpacked(path: Path) -> Iterator[tuple[IO[bytes], int]]:
             yield file, path.stat().st_size
             return
         file.seek(0)
+        most = _RATIO * path.stat().st_size + _TEXT_PART
         with tempfile.TemporaryFile() as unpacked:
             try:
                 with gzip.open(file) as packed:
-                    shutil.copyfileobj(packed, unpacked, 1 << 20)
+                    while part := packed.read(1 << 20):
+                        unpacked.write(part)
+                        if unpacked.tell() > most:
+                            raise AbelnetError(
+                                f"{path}: expected at most {most:,} bytes, {_RATIO} times its size, got more"
+                            )
             except (OSError, EOFError, zlib.error) as error:
                 place = f"after {unpacked.tell():,} decompressed bytes"
                 raise AbelnetError(f"{path}: expected a complete gzip file, got an error {place}: {error}") from None
@@ -178,7 +187,7 @@ def _read_text(path: Path, file: IO[bytes], limit: int | None) -> tuple[bytes, T
     words: list[bytes] = []
     parts: list[NDArray[np.float32]] = []
     count = dim = None
-    for first, lines in _lines(file):
+    for first, lines in _lines(path, file):
         if first == 1 and (header := _header(lines[0])):
             count, dim = header
             first, lines = 2, lines[1:]
@@ -203,12 +212,15 @@ def _read_text(path: Path, file: IO[bytes], limit: int | None) -> tuple[bytes, T
     return b"\n".join(words), torch.from_numpy(np.concatenate(parts)) if parts else torch.empty(0, 1)
 
 
-def _lines(file: IO[bytes]) -> Iterator[tuple[int, list[bytes]]]:
+def _lines(path: Path, file: IO[bytes]) -> Iterator[tuple[int, list[bytes]]]:
     """Yields lines in chunks, each with the number of its first line; trailing empty lines are dropped."""
     rest, number, empty = b"", 1, 0
     while True:
         part = file.read(_TEXT_PART)
         *lines, rest = (rest + part).split(b"\n")
+        if len(rest) > _LONGEST_LINE:
+            line = number + len(lines)
+            raise AbelnetError(f"{path}, line {line}: expected at most {_LONGEST_LINE:,} bytes, got {rest[:24]!r}…")
         if not part:
             lines = [rest] if rest else []
         lines = [b""] * empty + lines
@@ -272,6 +284,7 @@ def _check_numbers(path: Path, words: bytes, vectors: Tensor) -> None:
 def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Returns memory-mapped tensors and the metadata of a file written by :func:`write_safetensors`."""
     tensors = {}
+    check_regular(path)
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -296,7 +309,24 @@ def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         vectors.is_floating_point() or vectors.dtype == torch.int8
     ):
         raise AbelnetError(f"{path}: expected floating-point vectors, or int8 ones with scales, got {shapes}")
+    if metadata.get(_CHECKSUM, crc := _crc(tensors)) != crc:
+        raise AbelnetError(f"{path}: expected tensors with the checksum of the file, got others; the file was changed")
+    for name in ("vectors", "scales", "norms"):
+        # Testing the sum is enough for most; finite numbers whose sum overflows pass the second test.
+        x = tensors.get(name, torch.zeros(1))
+        if x.is_floating_point() and not bool(x.sum(dtype=torch.float64).isfinite() or x.isfinite().all()):
+            raise AbelnetError(f"{path}: expected finite {name}, got NaN or infinity")
     return tensors, metadata
+
+
+def _crc(tensors: Mapping[str, Tensor]) -> str:
+    """CRC-32 of tensors: it guards against damage, at the speed of a disk, and not against forgery."""
+    crc = 0
+    for name in sorted(tensors):
+        x = tensors[name]
+        crc = zlib.crc32(f"{name} {x.dtype} {tuple(x.shape)}".encode(), crc)
+        crc = zlib.crc32(x.contiguous().reshape(-1).view(torch.uint8).numpy().data, crc)
+    return f"{crc:08x}"
 
 
 def write_safetensors(
@@ -320,7 +350,7 @@ def write_safetensors(
     else:
         tensors |= {"vectors": vectors.contiguous(), "norms": norms}
     with replacing(path) as temporary:
-        save_file(tensors, temporary, {"format": _FORMAT} | (metadata or {}))
+        save_file(tensors, temporary, {"format": _FORMAT, _CHECKSUM: _crc(tensors)} | (metadata or {}))
 
 
 def write_entries(path: Path, kind: str, words: Sequence[str], vectors: Tensor) -> None:

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from torch import Tensor
 
 from abelnet.checks import check_count
@@ -324,7 +323,7 @@ class WordVectors:
             if metadata["stamp"] == stamp:
                 return cls._from_tensors(tensors, Report(**json.loads(metadata["report"])))
         vectors = cls._read(path, **options)
-        with suppress(OSError, SafetensorError):
+        with suppress(OSError, AbelnetError):
             vectors.save(copy, metadata={"stamp": stamp, "report": json.dumps(asdict(vectors.report))})
         return vectors
 
@@ -339,7 +338,7 @@ class WordVectors:
     def _from_tensors(cls, tensors: dict[str, Tensor], report: Report) -> WordVectors:
         vectors = tensors["vectors"]
         if "scales" in tensors:
-            vectors = vectors.to(torch.float32) * tensors["scales"][:, None]
+            vectors = vectors.to(torch.float32).mul_(tensors["scales"][:, None])
         self = cls._unchecked(tensors["words"], vectors.to(torch.float32), report)
         if "norms" in tensors:
             self.__dict__["norms"] = tensors["norms"]

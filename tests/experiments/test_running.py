@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from cases import kill_when, wait_until
 
 from abelnet import AbelnetError
-from abelnet.experiments.running import claim_folder, derived_seed, run_units
+from abelnet.experiments.running import claim_folder, derived_seed, run_units, write_results
 
 SCRIPT = """
 import sys, time
@@ -67,6 +68,31 @@ def test_an_error_in_a_unit_is_raised() -> None:
         run_units(fail, [(7,)])
 
 
+def fail_or_hang(folder: Path, unit: tuple[int], tell: Callable[[float], None]) -> None:
+    if unit[0] == 0:
+        while not list(folder.glob("*.pid")):
+            time.sleep(0.01)
+        raise AbelnetError("unit 0: no")
+    hang(folder, unit, tell)
+
+
+def test_an_error_in_a_unit_does_not_wait_for_others(tmp_path: Path) -> None:
+    with pytest.raises(AbelnetError, match="unit 0: no"):
+        run_units(partial(fail_or_hang, tmp_path), [(0,), (1,)], jobs=2)
+    assert multiprocessing.active_children() == []
+
+
+def die(unit: tuple[int], tell: Callable[[float], None]) -> None:
+    os._exit(1)
+
+
+def test_a_worker_that_dies_is_one_line() -> None:
+    with pytest.raises(
+        AbelnetError, match="but one was killed, perhaps for lack of memory; run the same command again"
+    ):
+        run_units(die, [(0,)])
+
+
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     (tmp_path / "main.py").write_text(SCRIPT)
@@ -90,6 +116,19 @@ def test_a_folder_keeps_one_experiment(tmp_path: Path) -> None:
     claim_folder(tmp_path, {"epochs": 3, "models": ("a", "b")})
     with pytest.raises(AbelnetError, match=r'to be empty or have the same settings, got .*"epochs": 3'):
         claim_folder(tmp_path, {"epochs": 4, "models": ("a", "b")})
+    (tmp_path / "experiment.json").write_text('{"epochs')
+    with pytest.raises(AbelnetError, match=r"experiment\.json: expected JSON .* a damaged file .*; remove it, and run"):
+        claim_folder(tmp_path, {"epochs": 4})
+
+
+def test_a_damaged_part_is_one_line(tmp_path: Path) -> None:
+    part = tmp_path / "a.json"
+    part.write_text('{"seconds": 1.0, "rmse": []}')
+    assert write_results(tmp_path, {}, [part], 2.0, {"rmse": list})["seconds_in_units"] == 1.0
+    for content in ("", "[]", '{"seconds": 1.0}', '{"rmse": []}'):
+        part.write_text(content)
+        with pytest.raises(AbelnetError, match=r"a\.json: .*; remove it, and run the same command again"):
+            write_results(tmp_path, {}, [part], 2.0, {"rmse": list})
 
 
 def test_derived_seeds_never_collide() -> None:

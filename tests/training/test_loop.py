@@ -102,6 +102,27 @@ def test_resumes_from_a_checkpoint_bit_for_bit(tmp_path: Path, patience: int | N
         train(linear(), (X, Y), squared, checkpoint=tmp_path / "run.safetensors", seed=9, **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("damage", ["truncated", "changed", "empty", "missing"])
+def test_a_damaged_checkpoint_is_one_line(damage: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.safetensors"
+    settings = Settings(epochs=2)
+    train(linear(), (X, Y), squared, settings=settings, checkpoint=path)
+    content = bytearray(path.read_bytes())
+    if damage == "truncated":
+        content = content[:-1]
+    elif damage == "changed":
+        content[-1] ^= 1
+    elif damage == "empty":
+        content = bytearray()
+    else:
+        content = content.replace(b"adam.step.0", b"adam.stop.0")
+    path.write_bytes(content)
+    with pytest.raises(
+        AbelnetError, match=r"checkpoint: expected one of .*run\.safetensors, got a damaged file \(.*remove"
+    ):
+        train(linear(), (X, Y), squared, settings=settings, checkpoint=path)
+
+
 def test_patience_brings_the_best_back() -> None:
     model = linear()
     losses: list[float] = []

@@ -156,3 +156,43 @@ def test_bad_input(tmp_path: Path) -> None:
         search.run(lambda candidates, _: [1.0])
     with pytest.raises(AbelnetError, match="expected a trial with a finite value"):
         Search(tmp_path, "empty", {"x": Integer(1, 9)}, trials=2).best()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "claim.json",
+            "[",
+            "claim.json: expected JSON .* a damaged file .*remove the folder .*study to search again",
+        ),
+        (
+            "claim.json",
+            "[1]",
+            "claim.json: content, element: expected dict, got 1; remove the folder .*study to search again",
+        ),
+        (
+            "claim.json",
+            '[{"number": 0, "parameters": {}}]',
+            "expected the key 'x', got .*; remove the folder .*study to search again",
+        ),
+        ("claim.json", '[{"number": 0, "parameters": {"x": 99}}]', "expected trials of the search study, got: .*99"),
+        ("values.json", "[", "values.json: expected JSON .*; remove it to evaluate its trials again"),
+        ("values.json", "[]", "values.json: expected 1 of COMPLETE, PRUNED, FAIL, got "),
+        (
+            "values.json",
+            '[{"state": "x", "value": 1.0, "steps": null}]',
+            r"values.json: expected 1 of .*, got \['x'\]",
+        ),
+        ("values.json", '[{"state": "COMPLETE", "value": "1", "steps": null}]', "value: expected float .*, got '1'"),
+        ("values.json", '[{"state": "COMPLETE", "value": null, "steps": null}]', "expected trials of the search study"),
+    ],
+)
+def test_a_damaged_journal_is_one_line(name: str, content: str, message: str, tmp_path: Path) -> None:
+    space = {"x": Integer(1, 9)}
+    Search(tmp_path, "study", space, trials=1).run(lambda candidates, _: [1.0 for _ in candidates])
+    (tmp_path / "study" / "000000" / name).write_text(content)
+    with pytest.raises(AbelnetError, match=message) as caught:
+        Search(tmp_path, "study", space, trials=2).run(lambda candidates, _: [1.0 for _ in candidates])
+    assert "000000" in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 import tempfile
 from importlib import resources
 from pathlib import Path
@@ -158,6 +159,47 @@ def test_safetensors_limit_lower_half_precision_and_quantised(vectors: WordVecto
     quantised = WordVectors.load(tmp_path / "q.safetensors")
     scale = vectors.vectors.abs().amax(1, keepdim=True)
     assert ((quantised.vectors - vectors.vectors).abs() <= 0.51 / 127 * scale).all()
+
+
+@pytest.mark.parametrize("quantise", [False, True])
+def test_a_changed_copy_is_refused(quantise: bool, vectors: WordVectors, tmp_path: Path) -> None:
+    path = tmp_path / "v.safetensors"
+    vectors.save(path, quantise=quantise)
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(AbelnetError, match=r"v\.safetensors: expected tensors with the checksum of the file"):
+        WordVectors.load(path)
+
+
+@pytest.mark.parametrize("name", ["vectors", "norms"])
+def test_numbers_of_safetensors_are_finite(name: str, tmp_path: Path) -> None:
+    tensors = {"vectors": torch.ones(1, 2), "norms": torch.ones(1), "words": torch.tensor([65], dtype=torch.uint8)}
+    tensors[name].view(-1)[0] = torch.nan
+    save_file(tensors, tmp_path / "v.safetensors")
+    with pytest.raises(AbelnetError, match=f"expected finite {name}, got NaN or infinity"):
+        WordVectors.load(tmp_path / "v.safetensors")
+
+
+@pytest.mark.parametrize("name", ["v.bin", "v.txt", "v.safetensors", "v"])
+def test_only_regular_files_are_read(name: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(AbelnetError, match="expected a regular file, got a folder or a device"):
+        WordVectors.load(tmp_path / name)
+
+
+def test_a_line_without_end_is_refused_at_once(tmp_path: Path) -> None:
+    with (tmp_path / "v.txt").open("wb") as file:
+        file.write(b"up 0 1\n")
+        file.truncate(1 << 30)
+    with pytest.raises(AbelnetError, match=r"v\.txt, line 2: expected at most 4,194,304 bytes, got"):
+        WordVectors.load(tmp_path / "v.txt")
+
+
+def test_a_small_file_does_not_fill_the_disk(tmp_path: Path) -> None:
+    (tmp_path / "v.txt.gz").write_bytes(gzip.compress(b"a 0\n" * 2_000_000))
+    with pytest.raises(AbelnetError, match=r"expected at most .* bytes, 50 times its size, got more"):
+        WordVectors.load(tmp_path / "v.txt.gz")
 
 
 def test_zero_vectors_quantise_and_compare(tmp_path: Path) -> None:

@@ -33,6 +33,8 @@ from abelnet.words.questions import Questions, Splits, bats_questions, google_pa
 from abelnet.words.vectors import WordVectors, cache_folder
 
 Parameters = Mapping[str, Any]
+_TABLE = {"title": str, "sections": [str], "questions": {str: int}, "correct": {str: {str: int}}}
+_PART = {"model": str, "seed": int, "tables": [_TABLE]}
 # Adam with a learning rate of 1e-3 and batches of 32, the defaults.
 _PAPER = Settings(epochs=100, validate_every=10)
 
@@ -184,7 +186,7 @@ def run_analogies(
         on_progress=on_progress,
     )
     parts = [_part(folder, *unit) for unit in units]
-    return write_results(folder, asdict(experiment), parts, time.perf_counter() - start)
+    return write_results(folder, asdict(experiment), parts, time.perf_counter() - start, _PART)
 
 
 def read_analogies(folder: str | Path) -> dict[str, Any]:
@@ -194,7 +196,8 @@ def read_analogies(folder: str | Path) -> dict[str, Any]:
         raise AbelnetError(
             f"folder: expected results.json in {folder}, got no such file; run abelnet analogies run first"
         )
-    return read_json(path)  # type: ignore[no-any-return]
+    shape = {"experiment": dict.fromkeys(asdict(AnalogyExperiment()), object), "rows": [_PART]}
+    return read_json(path, shape)  # type: ignore[no-any-return]
 
 
 def _run_unit(experiment: AnalogyExperiment, folder: Path, unit: tuple[str, int], tell: Tell) -> None:

@@ -98,6 +98,16 @@ MODELS = {
 SIZES = (2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64, 100)
 _GRID = torch.linspace(-5, 5, 101)
 _TESTED = "tested.json"
+_ERRORS = [float | int | None]
+_PART = {
+    "operation": str,
+    "model": str,
+    "chosen": {"small": float | int | None, "large": float | int | None},
+    "small": _ERRORS,
+    "large": _ERRORS,
+    "by_size": [{"size": int, "rmse": _ERRORS}],
+    "curve": list | None,
+}
 
 
 @dataclass(frozen=True)
@@ -169,7 +179,7 @@ def run(
         on_progress=on_progress,
     )
     parts = [_part(folder, *unit) for unit in units]
-    return write_results(folder, asdict(experiment), parts, time.perf_counter() - start)
+    return write_results(folder, asdict(experiment), parts, time.perf_counter() - start, _PART)
 
 
 def _run_unit(experiment: Experiment, folder: Path, unit: tuple[str, str], tell: Tell) -> None:
@@ -234,7 +244,9 @@ def _run_unit(experiment: Experiment, folder: Path, unit: tuple[str, str], tell:
         seed=experiment.seed,
     )
     best = search.run(evaluate)
-    tested = read_json(search.claim_of(best) / _TESTED)
+    errors = {str(best.number): float | int | None}
+    remedy = "remove values.json beside it, and run the same command again"
+    tested = read_json(search.claim_of(best) / _TESTED, {"small": errors, "large": errors}, remedy=remedy)
     final = _train_fresh_seeds(experiment, kind, operation, best.parameters, part.with_suffix(".safetensors"), on_epoch)
     content = {
         "operation": operation,

@@ -83,3 +83,7 @@ def test_bad_input(tmp_path: Path) -> None:
         run_analogies(AnalogyExperiment(str(tmp_path / "v.txt"), models=("wv",), seeds=1), tmp_path / "out")
     with pytest.raises(AbelnetError, match=r"folder: expected results.json in .*; run abelnet analogies run first"):
         read_analogies(tmp_path)
+    for content in ("{", "[]", '{"experiment": {}, "rows": []}'):
+        (tmp_path / "results.json").write_text(content)
+        with pytest.raises(AbelnetError, match=r"results\.json: .*; remove it, and run the same command again"):
+            read_analogies(tmp_path)

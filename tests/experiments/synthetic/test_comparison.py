@@ -33,6 +33,20 @@ def test_multiset_sizes_are_numbers_when_they_are_read_back(tmp_path: Path) -> N
     assert [entry["size"] for entry in row["by_size"]] == list(SIZES)
     assert all(len(entry["rmse"]) == 2 for entry in row["by_size"])
 
+    tested = next(tmp_path.glob("search/*/*/tested.json"))
+    tested.write_text("{}")
+    assert run(experiment, tmp_path)["rows"] == results["rows"]  # the part is finished
+    part = next(tmp_path.glob("parts/*.json"))
+    part.write_text("{}")
+    with pytest.raises(AbelnetError, match=r"sum-agn\.json: content: expected the key .*; remove it, and run"):
+        run(experiment, tmp_path)
+    part.unlink()
+    with pytest.raises(AbelnetError, match=r"tested\.json: .* the key 'small', got .*; remove values.json beside it"):
+        run(experiment, tmp_path)
+    tested.with_name("values.json").unlink()
+    again = run(experiment, tmp_path)["rows"][0]
+    assert {key: again[key] for key in again if key != "seconds"} == {key: row[key] for key in row if key != "seconds"}
+
 
 def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(AbelnetError, match=r"op: expected one of sum, .* got 'minus'"):

@@ -1,0 +1,34 @@
+"""Commands killed at random moments leave old files or new ones, never a mixture; so does a full disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LEARN = int(os.environ.get("ABELNET_KILLS", "6"))
+OTHERS = min(LEARN, max(3, LEARN * 3 // 10))
+HERE = Path(__file__).parent
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks the commands")
+@pytest.mark.parametrize(
+    ("command", "count"),
+    [("learn", LEARN), ("apply", OTHERS), ("synthetic", OTHERS), ("analogies", OTHERS), ("full", 0)],
+)
+def test_nothing_is_half_written(command: str, count: int) -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE)])}
+    arguments = [sys.executable, str(HERE / "kill.py"), command, str(count), "0"]
+    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=1800, check=False)
+    assert done.returncode == 0, done.stderr
+    print(done.stdout)
+    outcome = json.loads(done.stdout)
+    assert outcome["faults"] == []
+    assert outcome.get("kills", 0) == count
+    if command == "full":
+        places = 2 - outcome["full file system: not allowed to mount"]
+        assert outcome["refused in one line"] == 2 * places
