@@ -18,7 +18,7 @@ from abelnet.cli.help import examples
 from abelnet.errors import AbelnetError
 from abelnet.reporting.printable import printable
 
-# Exit codes of Unix: 128 plus the number of the signal, SIGINT or SIGPIPE.
+# Exit code of Unix tools whose reader has left: 128 plus SIGPIPE.
 _BROKEN_PIPE = 141
 # The base class of wrong options and arguments. It is click's, which some versions of typer import and some bundle.
 _UsageError: Any = next(base for base in typer.BadParameter.mro() if base.__name__ == "ClickException")
