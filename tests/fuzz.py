@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 import abelnet
-from abelnet import AbelnetError, LawRegressor, Operation
+from abelnet import AbelnetError, ExtrapolationWarning, LawRegressor, Operation
 from abelnet.discovery import LearnedLaw
 from abelnet.nn import MLP, DeepSets
 from abelnet.saving import checksum
@@ -121,7 +122,11 @@ def use(model: Any, x: Tensor) -> list[Tensor]:
     """Results of a model, as a user would ask for them; none of a part that is no model."""
     if isinstance(model, LawRegressor):
         sets = [x.numpy().reshape(len(x), -1)[:k] for k in (1, 2, 6)]
-        results = [torch.as_tensor(model.predict(sets))]
+        with warnings.catch_warnings(action="error", category=ExtrapolationWarning):
+            try:
+                results = [torch.as_tensor(model.predict(sets))]
+            except ExtrapolationWarning as warning:  # results that are not finite are marked
+                raise AbelnetError(str(warning)) from None
         for law in model.laws_:
             _ = law.formula
         return results

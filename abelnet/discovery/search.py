@@ -18,7 +18,7 @@ much better, or if results look capped, the examples follow no such law, and :cl
 
 from __future__ import annotations
 
-__all__ = ["PENALTIES", "NoLawError", "learn_law"]
+__all__ = ["PENALTIES", "NoLawError", "distinct", "learn_law"]
 
 import math
 from collections.abc import Callable, Sequence
@@ -75,7 +75,7 @@ def learn_law(
         polish: Whether to train curves if no parametric law fits.
         say: Called with the name of each step.
     """
-    examples = _distinct(stream.sample)
+    examples = distinct(stream.sample)
     _check_enough(examples)
     if float(examples.targets.max()) == float(examples.targets.min()) and bool((examples.sizes > 1).all()):
         constant = _plain(Constant(float(examples.targets[0])))
@@ -128,7 +128,7 @@ def _plain(law: Law) -> Candidate:
     return Candidate(law.name.lower(), Operation(Generator(1, "affine", dtype=torch.float64), law))
 
 
-def _distinct(examples: Multisets) -> Multisets:
+def distinct(examples: Multisets) -> Multisets:
     """Removes duplicate examples, which would leak from the fitted into the held-out ones."""
     kept = []
     for size in sorted(set(examples.sizes.tolist())):

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from abelnet import AbelnetError, LawRegressor
+from abelnet import AbelnetError, LawRegressor, Multisets
+from abelnet.discovery.search import distinct
 from abelnet.engines import reading
 from abelnet.engines.learning import learn_table
-from abelnet.engines.tables import Columns
+from abelnet.engines.tables import Columns, apply_law, examples_in
 
 # Prints the peak memory, in MB, once everything is imported and at the end.
 PEAK = """
@@ -105,3 +111,73 @@ def test_one_huge_set_among_small_ones_takes_little_memory(form: str, tmp_path: 
         imported, peak = map(float, done.stdout.split())
         assert peak - imported < 80, f"{imported:.0f} MB once imported, {peak:.0f} MB at the peak"
     assert len((tmp_path / "r.csv").read_text().splitlines()) == 1 + len(sizes)
+
+
+FOLDS: dict[str, Callable[[np.ndarray, np.random.Generator], float]] = {
+    "sum": lambda x, _: float(x.sum()),
+    "product": lambda x, _: float(np.prod(x)),
+    "largest": lambda x, _: float(x.max()),
+    "norm": lambda x, _: float(np.sqrt((x**2).sum())),
+    "mean": lambda x, _: float(x.mean()),
+    "noisy sum": lambda x, rng: float(x.sum() * (1 + 0.01 * rng.normal())),
+    "capped": lambda x, _: float(min(x.sum(), np.abs(x).max())),
+    "constant": lambda x, _: 7.0,
+    "nothing": lambda x, rng: float(rng.normal()),
+}
+
+
+@st.composite
+def random_tables(draw: st.DrawFn) -> list[tuple[int, str, float]]:
+    """Rows of a set, an element as text, and the result of the set."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    count, scale = draw(st.integers(0, 60)), 10.0 ** draw(st.integers(-12, 12))
+    low = draw(st.sampled_from([-1.0, 0.0, 0.1]))
+    fold = FOLDS[draw(st.sampled_from(sorted(FOLDS)))]
+    sets = [scale * rng.uniform(low, 1, rng.integers(1, 6)) for _ in range(count)]
+    kind = draw(
+        st.sampled_from(["plain", "integers", "duplicates", "one huge set", "one value", "missing", "infinite"])
+    )
+    if kind == "integers":
+        sets = [np.round(10 * one / scale) for one in sets]
+    if kind == "duplicates":
+        sets = sets[: 1 + count // 5] * 5
+    if kind == "one huge set" and sets:
+        sets[0] = scale * rng.uniform(low, 1, 3000)
+    if kind == "one value":
+        sets = [np.full_like(one, scale) for one in sets]
+    with np.errstate(all="ignore"):
+        rows = [(i, repr(float(x)), fold(one, rng)) for i, one in enumerate(sets) for x in one]
+    if kind in ("missing", "infinite") and rows:
+        place = int(rng.integers(len(rows)))
+        rows[place] = (rows[place][0], "nan" if kind == "missing" else "inf", rows[place][2])
+    return rows
+
+
+@settings(max_examples=max(15, int(os.environ.get("ABELNET_FUZZ", "0")) // 4), deadline=None, derandomize=True)
+@given(rows=random_tables())
+def test_random_tables(rows: list[tuple[int, str, float]]) -> None:
+    """Learned, saved, loaded and applied: an error in one line, or a law that is as good as it says."""
+    columns = Columns(("x",), "s", ("y",))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "t.csv").write_text("\n".join(["s,x,y", *(f"{s},{x},{y!r}" for s, x, y in rows)]))
+        try:
+            model = learn_table(folder / "t.csv", columns)
+        except AbelnetError:
+            return
+        model.save(folder / "law")
+        again = LawRegressor.load(folder / "law")
+        examples = Multisets.join(list(examples_in(folder / "t.csv", columns)))
+        fitted, loaded = model.predict(examples), again.predict(examples)
+        assert fitted.shape == loaded.shape == (len(examples),)
+        assert fitted.tobytes() == loaded.tobytes()
+        applied = apply_law(again, folder / "t.csv", Columns(("x",), "s"), folder / "r.csv")
+        results = [line.split(",")[1] for line in (folder / "r.csv").read_text().split()[1:]]
+        np.testing.assert_allclose([float(x or "nan") for x in results], fitted, rtol=1e-9)
+        assert applied == (len(examples), 0, 0)  # what was learned from is not extrapolated
+        (law,), (sample,) = model.laws_, model.sample_
+        if len(law.tried) > 1:
+            held_out = distinct(sample).split(0.25, seed=0)[1]
+            errors = model.predict(held_out) - held_out.targets.numpy()
+            spread = float(held_out.targets.std(unbiased=False))
+            assert np.sqrt(np.mean(errors**2)) <= 1.5 * law.rmse + 1e-8 * (spread + float(held_out.targets.abs().max()))
