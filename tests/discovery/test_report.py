@@ -10,10 +10,12 @@ import sympy
 import torch
 
 import abelnet
-from abelnet import AbelianGroup, AbelianSemigroup, Constant, Generator, Maximum, Operation, Polynomial
+from abelnet import AbelianGroup, AbelianSemigroup, Constant, Even, Generator, Maximum, Operation, Polynomial
 from abelnet.bijections.spline import spline_through
 from abelnet.discovery import LearnedLaw
 from abelnet.discovery.report import Tried
+from abelnet.discovery.seen import Seen
+from abelnet.multisets import Multisets
 
 
 def law(operation: Operation) -> LearnedLaw:
@@ -30,7 +32,11 @@ def generator(kind: str, *parameters: float) -> Generator:
         (AbelianGroup(generator("affine")), 0.0, None, "of every element"),
         (AbelianSemigroup(generator("affine")), 1.0, 0.0, "of every element but the absorbing one"),
         (Operation(generator("affine"), Polynomial(0.5)), 0.0, -2.0, "of every element but the absorbing one"),
-        (AbelianGroup(generator("exponential", 1.0)), None, None, "of every element"),
+        (AbelianGroup(generator("exponential", 1.0)), None, None, "none"),
+        (AbelianGroup(generator("positive power", -1.0)), None, None, "none"),
+        (AbelianGroup(generator("positive power", 2.0)), 0.0, None, "of the identity only"),
+        (Operation(generator("positive power", 1.0), Polynomial(0.0, -3.0)), 3.0, None, "of some elements only"),
+        (AbelianGroup(Even(generator("positive power", 2.0))), None, None, "none"),
         (AbelianGroup(generator("logarithm", 0.25)), 0.75, None, "of every element"),
         (Operation(generator("affine"), Maximum()), None, None, "none"),
         (Operation(generator("affine"), Constant(7.0)), None, 7.0, "none"),
@@ -44,6 +50,27 @@ def test_landmarks(operation: Operation, identity: float | None, absorbing: floa
     assert lines[0] == learned.formula
     assert f"inverses: {inverses}" in lines
     assert lines[-1] == "held-out error: 0.5 (explains 75 % of the variance)"
+
+
+def test_elements_that_no_example_came_near_are_marked() -> None:
+    seen = Seen((1.0, 2.0), (2.0, 9.0), (2, 4))
+    product = LearnedLaw(AbelianSemigroup(generator("affine")), "product", 0.0, 1.0, seen=seen)
+    assert "absorbing element: 0, outside the range of the examples" in product.summary().splitlines()
+    assert "identity: 1" in product.summary().splitlines()
+    assert "learned from: elements from 1 to 2, results from 2 to 9, sizes from 2 to 4" in product.summary()
+    places = np.linspace(-2, 2, 60)
+    spline = spline_through(places, places + places**3)
+    for low, absorbing, kind in ((-1.0, 0.0, "monoid"), (0.5, None, "group or semigroup: no example came near")):
+        ranges = Seen((low, 2.0), (low, 2.0), (2, 4))
+        curve = LearnedLaw(AbelianSemigroup(spline), "curve", 0.0, 1.0, seen=ranges)
+        assert curve.absorbing == (None if absorbing is None else pytest.approx(absorbing, abs=1e-6))
+        assert curve.kind.startswith(kind)
+
+
+def test_what_is_extrapolated() -> None:
+    learned = LearnedLaw(AbelianGroup(generator("affine")), "sum", 0.0, 1.0, seen=Seen((1.0, 2.0), (2.0, 9.0), (2, 4)))
+    sets = Multisets.from_arrays([[1.0, 2.0], [9.5], [5.0, 5.0], [0.5, 2.0]])
+    assert learned.extrapolated(sets, learned.operation.reduce(sets)[:, 0]).tolist() == [False, True, True, True]
 
 
 def test_sympy_is_the_operation() -> None:
