@@ -69,7 +69,7 @@ class Bijection(Configurable, nn.Module, ABC):
         return (x > low) & (x < high)
 
     def describe_domain(self) -> str:
-        """Returns the domain in words, such as ``above 0``."""
+        """Returns the domain as a condition, such as ``x > 0``."""
         return describe_region(self.domain)
 
     @property

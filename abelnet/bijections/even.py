@@ -44,7 +44,7 @@ class Even(Bijection):
         low, _ = bijection.domain
         if not bijection.is_elementwise or peek((torch.as_tensor(low) < FROM_ZERO).any(), False):
             defined = describe_region(bijection.domain)
-            raise AbelnetError(f"bijection: expected curves on the positive numbers, got one defined {defined}")
+            raise AbelnetError(f"bijection: expected curves on the positive numbers, got one on {defined}")
         self.bijection = bijection
 
     @property
@@ -69,7 +69,7 @@ class Even(Bijection):
     def describe_domain(self) -> str:
         low, _ = self.bijection.domain
         has_zero = peek((torch.as_tensor(low) < 0).all(), True)
-        return super().describe_domain() + ("" if has_zero else ", but for 0")
+        return super().describe_domain() if has_zero else "x ≠ 0"
 
     @property
     def codomain(self) -> Region:

@@ -140,6 +140,6 @@ class Generator(Elementwise):
         outside = ((x <= low) | (x >= high)).any()
         if peek(outside, False):
             raise AbelnetError(
-                f"x: expected values {describe_region(self.domain)}, where {self.family.formula} is defined, got "
+                f"x: expected {describe_region(self.domain)}, where {self.family.formula} is defined, got "
                 f"{float(x.min()):g} to {float(x.max()):g}"
             )

@@ -45,19 +45,19 @@ _CELLS = 256
 
 
 def describe_region(region: Region, dimension: int = 0) -> str:
-    """Describes a region in words, such as ``above 0``; ``everywhere`` if it has no limits.
+    """Describes a region as a condition on ``x``.
 
     Example:
         >>> describe_region((0.0, 1.0)), describe_region((FROM_ZERO, math.inf)), describe_region(EVERYWHERE)
-        ('between 0 and 1, exclusive', 'of at least 0', 'everywhere')
+        ('0 < x < 1', 'x ≥ 0', 'all real numbers')
     """
     ends = [torch.as_tensor(end, dtype=torch.float64).reshape(-1) for end in region]
     low, high = (float(end[min(dimension, len(end) - 1)]) for end in ends)
     if math.isfinite(low) and math.isfinite(high):
-        return f"between {low:g} and {high:g}, exclusive"
+        return f"{low:g} < x < {high:g}"
     if math.isfinite(low):
-        return "of at least 0" if low == FROM_ZERO else f"above {low:g}"
-    return f"below {high:g}" if math.isfinite(high) else "everywhere"
+        return "x ≥ 0" if low == FROM_ZERO else f"x > {low:g}"
+    return f"x < {high:g}" if math.isfinite(high) else "all real numbers"
 
 
 class Enclosure(NamedTuple):

@@ -58,7 +58,7 @@ class LearnedLaw(Configurable):
         >>> from abelnet import AbelianGroup, Generator
         >>> law = LearnedLaw(AbelianGroup(Generator(1, "positive power", [2.0])), "sum of positive power", 0.0, 1.0)
         >>> law.formula, law.domain
-        ('x∘y = (x^2 + y^2)^(1/2)', 'of at least 0')
+        ('x∘y = (x^2 + y^2)^(1/2)', 'x ≥ 0')
         >>> law.identity, law.is_group
         (0.0, False)
     """
@@ -97,7 +97,7 @@ class LearnedLaw(Configurable):
 
     @property
     def domain(self) -> str:
-        """Numbers on which the law is defined, in words, such as ``above 0``."""
+        """Numbers on which the law is defined, as a condition such as ``x > 0``."""
         return self.operation.bijection.describe_domain()
 
     @property
@@ -164,7 +164,9 @@ class LearnedLaw(Configurable):
         outside = ~self.operation.bijection.is_defined(values[:, None])[:, 0]
         if outside.any():
             i = int(outside.double().argmax())
-            raise AbelnetError(f"{name(i)}: expected an element {self.domain}, as the law is, got {float(values[i]):g}")
+            raise AbelnetError(
+                f"{name(i)}: expected an element of the domain of the law, {self.domain}, got {float(values[i]):g}"
+            )
 
     def check_identity(self, what: str) -> None:
         """Raises unless the law has an identity, which is the result of an empty set.
@@ -177,7 +179,7 @@ class LearnedLaw(Configurable):
 
     def summary(self) -> str:
         """Returns the law and its properties in a few lines."""
-        lines = [self.formula, f"kind: {self.kind} ({self.title})", f"defined: {self.domain}"]
+        lines = [self.formula, f"kind: {self.kind} ({self.title})", f"domain: {self.domain}"]
         if self.seen is not None:
             lines.append(f"learned from: {self.seen.describe()}; beyond, results are extrapolated")
         landmarks = {"identity": self.identity, "absorbing element": self.absorbing}

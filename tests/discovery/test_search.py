@@ -165,8 +165,8 @@ def test_laws_that_lose_signs(name: str) -> None:
 def test_a_law_of_positive_numbers_says_nothing_about_others() -> None:
     sets, target = draw(0, 5, lambda x: np.sqrt((x**2).sum()))
     model = LawRegressor().fit(sets, target)
-    assert model.laws_[0].domain == "of at least 0"
-    with pytest.raises(AbelnetError, match=r"X, set 1: expected an element of at least 0, as the law is, got -4"):
+    assert model.laws_[0].domain == "x ≥ 0"
+    with pytest.raises(AbelnetError, match=r"X, set 1: expected an element of the domain of the law, x ≥ 0, got -4"):
         model.predict([[3.0, 4.0], [3.0, -4.0]])
 
 
