@@ -91,8 +91,8 @@ def apply(
     terminal.say(f"written: {out}, {done.sets:,} multisets of {rows:,} rows")
     if done.extrapolated:
         terminal.say(
-            f"extrapolated: {done.extrapolated:,} of {done.sets:,} multisets, with elements or results outside the range "
-            "of the examples; see the column extrapolated"
+            f"extrapolated: {done.extrapolated:,} of {done.sets:,} multisets, with elements or results outside the "
+            "range of the examples; see the column extrapolated"
         )
     if done.without_result:
         terminal.say(f"without a result: {done.without_result:,} multisets, whose cells are empty")
