@@ -48,6 +48,14 @@ def test_multiset_sizes_are_numbers_when_they_are_read_back(tmp_path: Path) -> N
     assert {key: again[key] for key in again if key != "seconds"} == {key: row[key] for key in row if key != "seconds"}
 
 
+def test_results_beyond_float32_have_no_error(tmp_path: Path) -> None:
+    experiment = Experiment(operations=("product",), models=("agn",), trials=1, batch=1, seeds=2, epochs=1)
+    (row,) = run(experiment, tmp_path)["rows"]
+    errors = {entry["size"]: entry["rmse"] for entry in row["by_size"]}
+    assert None not in errors[2]
+    assert errors[100] == [None, None]
+
+
 def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(AbelnetError, match=r"op: expected one of sum, .* got 'minus'"):
         Experiment(operations=("minus",))
