@@ -1,13 +1,16 @@
-r"""Parametric laws, fitted by least squares: a sum or a product over a generator of a known family.
+r"""Parametric laws, fitted by least squares: a sum, a product or a mean over a generator of a known family.
 
 With :math:`u = g_\theta(x)`, a law is one of
 
 .. math::
     z = g_\theta^{-1}\Big(\sum_i u_i + (n - 1) s\Big), \qquad
-    z = g_\theta^{-1}\Big(u_0 + \gamma^{n - 1} \prod_i (u_i - u_0)\Big) ,
+    z = g_\theta^{-1}\Big(u_0 + \gamma^{n - 1} \prod_i (u_i - u_0)\Big), \qquad
+    z = g_\theta^{-1}\Big(n^{-a} \sum_i u_i\Big) ,
 
-a group, or a semigroup with the absorbing element :math:`g_\theta^{-1}(u_0)`; with the affine generator, these are the
-two non-constant forms of Theorem 2. For given :math:`\theta` (and :math:`u_0`) the latent equation is linear in
+a group; a semigroup with the absorbing element :math:`g_\theta^{-1}(u_0)`; or a quasi-arithmetic mean at
+:math:`a = 1`, in general a sum divided by a power of the count. With the affine generator, the first two are the
+non-constant forms of Theorem 2. A sum may be capped: its results stop at a bound, beyond which they are censored
+observations. For given :math:`\theta` (and :math:`u_0`) the latent equation is linear in
 :math:`s` or in :math:`\log |\gamma|`, which gives an initial value for each point of a small grid; the best of them are
 refined by nonlinear least squares on the results.
 """
@@ -20,7 +23,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -28,7 +31,7 @@ from torch import Tensor
 
 from abelnet.bijections import FAMILIES, Bijection, Even, Generator
 from abelnet.bijections.families import Family
-from abelnet.laws import Polynomial, Sum
+from abelnet.laws import CappedSum, Law, Mean, Polynomial, Sum
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
 
@@ -48,15 +51,18 @@ class Entry:
 
     Attributes:
         kind: Family of the generator, a key of :data:`~abelnet.bijections.FAMILIES`.
-        form: ``"sum"`` or ``"product"``.
+        form: ``"sum"``, ``"product"`` or ``"mean"``.
         theta: Parameters of the generator.
-        coefficients: ``()`` for a sum with :math:`s = 0`, otherwise :math:`(s)`; for a product, :math:`(u_0, \\gamma)`.
+        coefficients: ``()`` for a sum with :math:`s = 0`, otherwise :math:`(s)`; for a product, :math:`(u_0, \\gamma)`;
+            ``()`` for a mean with :math:`a = 1`, otherwise :math:`(a)`.
+        bound: Result at which a sum is capped, or None.
     """
 
     kind: str
     form: str
     theta: tuple[float, ...]
     coefficients: tuple[float, ...]
+    bound: float | None = None
 
     @property
     def family(self) -> Family:
@@ -66,7 +72,7 @@ class Entry:
     @property
     def parameters(self) -> int:
         """Number of parameters."""
-        return len(self.theta) + len(self.coefficients)
+        return len(self.theta) + len(self.coefficients) + (self.bound is not None)
 
     @property
     def complexity(self) -> int:
@@ -76,7 +82,9 @@ class Entry:
     @property
     def title(self) -> str:
         """Name in tables."""
-        return f"{self.form} of {self.kind}"
+        if self.form == "mean" and self.coefficients:
+            return f"scaled sum of {self.kind}"
+        return f"{'capped ' if self.bound is not None else ''}{self.form} of {self.kind}"
 
     def predict(self, examples: Multisets) -> Tensor:
         """Returns the result of each multiset; NaN if the law has none."""
@@ -85,8 +93,14 @@ class Entry:
         u = self.family.forward(examples.values, *self.theta).numpy()[:, 0]
         starts, more = examples.ptr.numpy()[:-1], examples.sizes.numpy() - 1
         with np.errstate(all="ignore"):
-            if self.form == "sum":
-                w = np.add.reduceat(u, starts) + more * (self.coefficients[0] if self.coefficients else 0.0)
+            if self.form == "mean":
+                w = np.add.reduceat(u, starts) / (more + 1.0) ** self.exponent
+            elif self.form == "sum":
+                w = np.add.reduceat(u, starts) + more * self.shift
+                if self.bound is not None:
+                    end = self._latent_bound
+                    # Sums move away from the identity, toward the bound.
+                    w = np.minimum(w, end) if end + self.shift > 0 else np.maximum(w, end)
             else:
                 absorbing, gamma = self.coefficients
                 signs = np.multiply.reduceat(np.sign(u - absorbing), starts) * math.copysign(1, gamma) ** more
@@ -113,11 +127,31 @@ class Entry:
             bijection = Even(Generator(1, MAGNITUDES, theta, dtype=torch.float64))
         else:
             bijection = Generator(1, self.kind, self.theta, dtype=torch.float64)
-        if self.form == "sum":
-            shift = self.coefficients[0] if self.coefficients else 0.0
-            return Operation(bijection, Polynomial(0.0, shift) if shift else Sum())
-        absorbing, gamma = self.coefficients
-        return Operation(bijection, Polynomial(gamma, -1 / gamma - absorbing))
+        return Operation(bijection, self._law())
+
+    def _law(self) -> Law:
+        if self.form == "mean":
+            return Mean(self.exponent)
+        if self.form == "product":
+            absorbing, gamma = self.coefficients
+            return Polynomial(gamma, -1 / gamma - absorbing)
+        if self.bound is not None:
+            return CappedSum(self._latent_bound + self.shift, self.shift)
+        return Polynomial(0.0, self.shift) if self.shift else Sum()
+
+    @property
+    def shift(self) -> float:
+        """The shift :math:`s` of a sum."""
+        return self.coefficients[0] if self.coefficients else 0.0
+
+    @property
+    def exponent(self) -> float:
+        """The exponent :math:`a` of the count in a mean."""
+        return self.coefficients[0] if self.coefficients else 1.0
+
+    @property
+    def _latent_bound(self) -> float:
+        return self.family.forward(torch.tensor(self.bound, dtype=torch.float64), *self.theta).item()
 
     def polish(self, examples: Multisets, evaluations: int = 400) -> Entry:
         """Returns the least-squares fit of the same family and form, started from this entry."""
@@ -159,7 +193,7 @@ class Entry:
             values = [_round(v, unit, digits) for v, unit in zip(numbers, self._units(examples), strict=True)]
             k = len(self.theta)
             entry = replace(self, theta=tuple(values[:k]), coefficients=tuple(values[k:]))
-            if entry.form == "sum" and entry.coefficients == (0.0,):
+            if (entry.form, entry.coefficients) in (("sum", (0.0,)), ("mean", (1.0,))):
                 entry = replace(entry, coefficients=())
             if float(entry.squared_errors(examples).sum()) <= allowed:
                 return entry
@@ -169,8 +203,14 @@ class Entry:
         """Returns the scale of each parameter: the magnitude of the values that it is combined with."""
         u = self.family.forward(examples.values, *self.theta).abs().median().item()
         of_latent = 0.1 * u if 0 < u < math.inf else 1.0
-        beside = [of_latent] if self.form == "sum" else [of_latent, abs(self.coefficients[-1])]
-        return [abs(v) for v in self.theta] + beside[: len(self.coefficients)]
+        beside = {"sum": [of_latent], "mean": [1.0], "product": [of_latent, *map(abs, self.coefficients[1:])]}[
+            self.form
+        ]
+        size = 0.1 * examples.values.abs().median().item()
+        limits = self.family.lower_limits(examples.values)
+        # Thresholds are compared with elements.
+        theta = [abs(v) if limit is None else max(abs(v), size) for v, limit in zip(self.theta, limits, strict=True)]
+        return theta + beside[: len(self.coefficients)]
 
     def _is_sound(self, examples: Multisets) -> bool:
         if self.form == "product" and not _SMALLEST_FACTOR <= abs(self.coefficients[1]) <= 1 / _SMALLEST_FACTOR:
@@ -178,7 +218,15 @@ class Entry:
         if not self.family.is_valid(*self.theta):
             return False
         low, high = self.family.domain(*self.theta)
-        return bool((examples.values > low).all() and (examples.values < high).all())
+        if not bool((examples.values > low).all() and (examples.values < high).all()):
+            return False
+        if self.bound is None:
+            return True
+        # A capped sum is associative on one side of its identity only.
+        end = self._latent_bound + self.shift
+        if not math.isfinite(end) or end == 0:
+            return False
+        return bool(CappedSum(end, self.shift).contains(self.family.forward(examples.values, *self.theta)).all())
 
     def _to_raw(self, limits: Sequence[float | None]) -> np.ndarray[Any, Any]:
         """Returns unconstrained parameters: thresholds become the logarithm of their distance from the data."""
@@ -186,7 +234,7 @@ class Entry:
             value if limit is None else math.log(max(value - limit, 1e-300))
             for value, limit in zip(self.theta, limits, strict=True)
         ]
-        if self.form == "sum":
+        if self.form != "product":
             return np.array([*raw, *self.coefficients])
         absorbing, gamma = self.coefficients
         return np.array([*raw, absorbing, math.log(abs(gamma))])
@@ -205,45 +253,79 @@ class Entry:
         return replace(self, theta=tuple(theta), coefficients=tuple(coefficients))
 
 
-def fit_dictionary(examples: Multisets, kinds: Sequence[str] = tuple(FAMILIES)) -> Iterator[Entry]:
+def fit_dictionary(
+    examples: Multisets,
+    kinds: Sequence[str] = tuple(FAMILIES),
+    *,
+    forms: Sequence[str] = ("sum", "product"),
+    bound: float | None = None,
+) -> Iterator[Entry]:
     """Fits families in each form and yields the best entry of each, simplest first.
 
     Arguments:
         examples: The examples.
         kinds: Families to fit besides the affine one.
+        forms: Forms to fit: ``"sum"``, ``"product"``, ``"mean"``, and ``"scaled sum"``, a mean with an exponent of the
+            count other than 1.
+        bound: Result at which sums are capped.
     """
+    tiers = [tier for tier in _TIERS if tier.name in forms]
     others = [kind for kind in kinds if kind != _PLAINEST]
-    order = [(_PLAINEST, "sum", False), (_PLAINEST, "sum", True), (_PLAINEST, "product", True)]
-    order += [(kind, "sum", False) for kind in others]
-    order += [(kind, form, True) for form in ("sum", "product") for kind in others]
-    for kind, form, shifted in order:
-        scored = [(entry.loss(examples), i, entry) for i, entry in enumerate(_starts(kind, form, shifted, examples))]
+    order = [(_PLAINEST, tier) for tier in tiers] + [(kind, tier) for tier in tiers for kind in others]
+    for kind, tier in order:
+        starts = (replace(entry, bound=bound) for entry in _starts(kind, tier, examples, bound))
+        scored = [(entry.loss(examples), i, entry) for i, entry in enumerate(starts)]
         scored = sorted(item for item in scored if math.isfinite(item[0]))[:_STARTS]
         if scored:
             polished = [entry.polish(examples, 100) for _, _, entry in scored]
             yield min(polished, key=lambda entry: entry.loss(examples))
 
 
-def _starts(kind: str, form: str, shifted: bool, examples: Multisets) -> Iterator[Entry]:
+class _Tier(NamedTuple):
+    """Form of a law, and whether its coefficient is free or that of the plain form."""
+
+    name: str
+    form: str
+    free: bool
+
+
+_TIERS = (
+    _Tier("sum", "sum", False),
+    _Tier("mean", "mean", False),
+    _Tier("sum", "sum", True),
+    _Tier("product", "product", True),
+    _Tier("scaled sum", "mean", True),
+)
+
+
+def _starts(kind: str, tier: _Tier, examples: Multisets, bound: float | None) -> Iterator[Entry]:
     """Yields initial values on a grid; the coefficient in which the latent equation is linear is solved for."""
     more = (examples.sizes - 1).to(examples.targets.dtype)
-    family = FAMILIES[kind]
+    family, form = FAMILIES[kind], tier.form
     for theta in family.starts(examples.values, examples.targets):
         u, v = family.forward(examples.values, *theta), family.forward(examples.targets, *theta)
         several = (more > 0) & v.isfinite()
+        if bound is not None:
+            several &= examples.targets != bound
         if not u.isfinite().all() or not several.any():
             continue
-        if form == "sum":
+        if not tier.free:
+            yield Entry(kind, form, theta, ())
+        elif form == "sum":
             shift = ((v - examples.sum(u)[:, 0]) / more)[several].median().item()
-            yield Entry(kind, form, theta, (shift,) if shifted else ())
-            continue
-        for absorbing in _absorbing_grid(u[:, 0]):
-            logs = examples.sum((u - absorbing).abs().log())[:, 0]
-            ratio = ((v - absorbing).abs().log() - logs) / more
-            sound = several & ratio.isfinite()
-            if sound.any():
-                size = math.exp(min(50.0, max(-50.0, ratio[sound].median().item())))
-                yield from (Entry(kind, form, theta, (absorbing, sign * size)) for sign in (1.0, -1.0))
+            yield Entry(kind, form, theta, (shift,))
+        elif form == "mean":
+            ratio = ((examples.sum(u)[:, 0] / v).log() / (more + 1).log())[several]
+            if ratio.isfinite().any():
+                yield Entry(kind, form, theta, (ratio[ratio.isfinite()].median().item(),))
+        else:
+            for absorbing in _absorbing_grid(u[:, 0]):
+                logs = examples.sum((u - absorbing).abs().log())[:, 0]
+                ratio = ((v - absorbing).abs().log() - logs) / more
+                sound = several & ratio.isfinite()
+                if sound.any():
+                    size = math.exp(min(50.0, max(-50.0, ratio[sound].median().item())))
+                    yield from (Entry(kind, form, theta, (absorbing, sign * size)) for sign in (1.0, -1.0))
 
 
 def _absorbing_grid(seen: Tensor) -> list[float]:
