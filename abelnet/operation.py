@@ -235,8 +235,8 @@ class Operation(Configurable, nn.Module):
         Example:
             >>> from abelnet import AbelianGroup, Generator
             >>> group = AbelianGroup(Generator(1, "logarithm", [0.0]))
-            >>> group.mean(torch.tensor([[2.0], [4.0], [8.0]]))  # the geometric mean
-            tensor([4.0000], grad_fn=...)
+            >>> round(group.mean(torch.tensor([[2.0], [4.0], [8.0]])).item(), 5)  # the geometric mean
+            4.0
         """
         mean = Operation(self.bijection, Mean())
         return mean.reduce(values, mask=mask, index=index, ptr=ptr, dim_size=dim_size)

@@ -41,3 +41,30 @@ LAWS: dict[str, tuple[float, float, Fold, str]] = {
     "largest": (-5, 5, np.max, "x∘y = max(x, y)"),
     "smallest": (-5, 5, np.min, "x∘y = min(x, y)"),
 }
+
+MEANS: dict[str, tuple[float, float, Fold, str]] = {
+    "arithmetic mean": (-5, 5, np.mean, "Σ x / n"),
+    "geometric mean": (0.1, 5, lambda x: np.exp(np.log(x).mean()), "exp(Σ log(x) / n)"),
+    "harmonic mean": (0.1, 5, lambda x: 1 / np.mean(1 / x), "n / Σ x^(−1)"),
+    "root mean square": (0, 5, lambda x: np.sqrt(np.mean(x**2)), "(Σ x^2 / n)^(1/2)"),
+    "root mean square of both signs": (-5, 5, lambda x: np.sqrt(np.mean(x**2)), "(Σ x^2 / n)^(1/2)"),
+    "log-mean-exp": (-5, 5, lambda x: np.log(np.mean(np.exp(x))), "log(Σ exp(x) / n)"),
+    "power mean −3": (0.1, 5, lambda x: np.mean(x**-3.0) ** (-1 / 3), "(Σ x^(−3) / n)^(−1/3)"),
+    "power mean 1/2": (0, 5, lambda x: np.mean(x**0.5) ** 2, "(Σ x^0.5)^2 / n^2"),
+    "power mean 4": (0, 5, lambda x: np.mean(x**4) ** 0.25, "(Σ x^4 / n)^(1/4)"),
+    "mean log odds": (
+        0.02,
+        0.98,
+        lambda x: 1 / (1 + np.exp(-np.mean(np.log(x / (1 - x))))),
+        "g⁻¹(Σ g(x) / n), g(x) = log(x / (1 − x))",
+    ),
+    "z-scores": (-3, 3, lambda x: x.sum() / np.sqrt(len(x)), "Σ x / n^0.5"),
+}
+
+# With the fold, the cap or the floor.
+CAPPED: dict[str, tuple[float, float, Fold, str]] = {
+    "capped sum": (0, 8, lambda x: min(x.sum(), 15.0), "min(x + y, 15)"),
+    "Łukasiewicz": (0.3, 1, lambda x: max(0.0, x.sum() - len(x) + 1), "max(x + y − 1, 0)"),
+    "capped norm": (0, 5, lambda x: min(np.sqrt((x**2).sum()), 6.0), "min(x^2 + y^2, 36)^0.5"),
+    "floor under a sum": (-8, 0, lambda x: max(x.sum(), -12.0), "max(x + y, −12)"),
+}

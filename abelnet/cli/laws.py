@@ -40,11 +40,14 @@ def learn(
     skip_missing: Annotated[
         bool, typer.Option("--skip-missing", help="Skip multisets with missing numbers, and rows without a set.")
     ] = False,
+    only: Annotated[
+        str | None, typer.Option("--only", help="folds or means: search commutative, associative laws alone, or means.")
+    ] = None,
 ) -> None:
     """Learn the law behind a table of examples.
 
-    The law is the commutative, associative operation that produces the results: a formula if there is one (symbolic
-    regression), a trained curve otherwise.
+    The law is the aggregation that produces the results: a commutative, associative operation, possibly capped, or a
+    mean; as a formula if there is one (symbolic regression), as a trained curve otherwise.
     """
     from abelnet.engines.learning import learn_table
     from abelnet.engines.tables import Columns
@@ -52,7 +55,7 @@ def learn(
 
     columns = Columns(tuple(value), set_column, tuple(target))
     with terminal.status("reading") as update:
-        model = learn_table(file, columns, seed=seed, skip_missing=skip_missing, on_step=update)
+        model = learn_table(file, columns, seed=seed, skip_missing=skip_missing, only=only, on_step=update)
     report = write_law(model, out, columns)
     terminal.show(law_overview(model, columns))
     terminal.say_written([out, report])

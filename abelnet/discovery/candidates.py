@@ -53,7 +53,7 @@ class Candidate:
     @property
     def is_capped(self) -> bool:
         """Whether results stop at a bound."""
-        return isinstance(self.operation.law, CappedSum)
+        return self.operation.law.unlimited is not self.operation.law
 
     @property
     def mse(self) -> float:

@@ -3,13 +3,15 @@ r"""Formulas of operations, as text and as LaTeX, from the symbolic forms of law
 An operation with few parameters is written directly if that is short, such as ``cbrt(x^3 + y^3)``, and otherwise in
 terms of its generator, ``g⁻¹(g(x) + g(y)), g(x) = …``. An operation with many parameters has no readable formula:
 ``φ⁻¹(φ(x) + φ(y)), φ a curve``. A formula holds on the domain of the bijection, for numbers of either sign if that has
-both; ``cbrt`` is the real cube root.
+both; ``cbrt`` is the real cube root. A mean, which is no operation of two elements, is written over all elements of a
+multiset, such as ``(Σ x^2 / n)^(1/2)``.
 """
 
 from __future__ import annotations
 
-__all__ = ["expression", "formula", "is_short", "latex", "number"]
+__all__ = ["count_symbol", "expression", "formula", "is_short", "latex", "number"]
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,14 +51,27 @@ def expression(operation: Operation, dimension: int = 0) -> Expr:
         (x + 1)*(y + 1) - 1
         >>> expression(AbelianGroup(RationalQuadraticSpline(1)))
         φ⁻¹(φ(x) + φ(y))
+
+        Means are expressions of the elements ``x[i]`` and their number ``n``:
+
+        >>> from abelnet import Mean, Operation
+        >>> expression(Operation(Generator(1, "affine"), Mean()))
+        Sum(x[i], (i, 1, n))/n
     """
     import sympy
 
+    if not operation.law.is_associative:
+        curve, inverse = sympy.Function("φ"), sympy.Function("φ⁻¹")
+        if not is_short(operation.bijection):
+            return inverse(_aggregate(operation, [curve(_element())], dimension))
+        bijection = operation.bijection
+        latent = _aggregate(operation, [bijection.expression(_element(), dimension)], dimension)
+        return bijection.inverse_expression(latent, dimension)
     x, y = sympy.symbols("x y", real=True)
     if is_short(operation.bijection):
         return operation.expression(x, y, dimension)
     curve, inverse = sympy.Function("φ"), sympy.Function("φ⁻¹")
-    return inverse(_law(operation, curve(x), curve(y), dimension))
+    return inverse(_law(operation, [curve(x), curve(y)], dimension))
 
 
 def formula(operation: Operation, dimension: int = 0) -> str:
@@ -74,14 +89,18 @@ def formula(operation: Operation, dimension: int = 0) -> str:
         'x∘y = x + y − x·y'
         >>> formula(AbelianGroup(RationalQuadraticSpline(1)))
         'x∘y = φ⁻¹(φ(x) + φ(y)), φ a curve'
+        >>> from abelnet import Mean
+        >>> formula(Operation(Generator(1, "positive power", [2.0]), Mean()))
+        'M(x₁, …, xₙ) = (Σ x^2 / n)^(1/2)'
     """
     from abelnet.discovery.printing import FormulaPrinter
 
     reading, text = _read(operation, dimension, "φ"), FormulaPrinter(digits=_DIGITS).doprint
+    result = "x∘y" if operation.law.is_associative else "M(x₁, …, xₙ)"
     if reading.generator is None:
-        return f"x∘y = {text(reading.law)}"
+        return f"{result} = {text(reading.law)}"
     what = f"{reading.generator} a curve" if reading.curve is None else f"g(x) = {text(reading.curve)}"
-    return f"x∘y = {reading.generator}⁻¹({text(reading.law)}), {what}"
+    return f"{result} = {reading.generator}⁻¹({text(reading.law)}), {what}"
 
 
 def latex(operation: Operation, dimension: int = 0) -> str:
@@ -104,11 +123,12 @@ def latex(operation: Operation, dimension: int = 0) -> str:
         return str(sympy.latex(expression.xreplace(rounded).replace(sympy.Function("cbrt"), sympy.cbrt)))
 
     reading = _read(operation, dimension, "varphi")
+    result = r"x \circ y" if operation.law.is_associative else r"M(x_1, \dots, x_n)"
     if reading.generator is None:
-        return rf"x \circ y = {text(reading.law)}"
+        return f"{result} = {text(reading.law)}"
     name = "g" if reading.curve is not None else r"\varphi"
     what = "" if reading.curve is None else rf", \; g(x) = {text(reading.curve)}"
-    return rf"x \circ y = {name}^{{-1}}\left({text(reading.law)}\right){what}"
+    return rf"{result} = {name}^{{-1}}\left({text(reading.law)}\right){what}"
 
 
 def number(value: float, digits: int = 6) -> str:
@@ -137,20 +157,64 @@ def _read(operation: Operation, dimension: int, curve_name: str) -> _Reading:
 
     bijection = operation.bijection
     positive = bool(torch.as_tensor(bijection.domain[0]).reshape(-1)[0] >= FROM_ZERO)
+    kind = {"positive" if positive or not bijection.is_injective else "real": True}
     # A bijection that loses signs is that of magnitudes.
-    names = "x y" if bijection.is_injective else "|x| |y|"
-    x, y = sympy.symbols(names, **{"positive" if positive or not bijection.is_injective else "real": True})
+    names = ("x", "y") if bijection.is_injective else ("|x|", "|y|")
+    if operation.law.is_associative:
+        elements, direct = sympy.symbols(names, **kind), _direct
+        plain = sympy.symbols("x y")
+    else:
+        elements, direct = (_element(names[0], **kind),), _direct_mean
+        plain = (_element(),)
     try:
         curve = bijection.expression(sympy.Symbol("x"), dimension) if is_short(bijection) else None
-        direct = _direct(operation, x, y, dimension) if curve is not None else None
+        law = direct(operation, elements, dimension) if curve is not None else None
     except AbelnetError:  # no closed form
-        curve = direct = None
-    if direct is not None:
-        squares = {one**2: sympy.Symbol(str(one).strip("|")) ** 2 for one in (x, y)}
-        return _Reading(direct.xreplace(squares))
+        curve = law = None
+    if law is not None:
+        return _Reading(law.xreplace({one**2: other**2 for one, other in zip(elements, plain, strict=True)}))
     name = "g" if curve is not None else curve_name
-    g, (x, y) = sympy.Function(name), sympy.symbols("x y")
-    return _Reading(_law(operation, g(x), g(y), dimension), name, curve)
+    latent = [sympy.Function(name)(one) for one in plain]
+    combine = _law if operation.law.is_associative else _aggregate
+    return _Reading(combine(operation, latent, dimension), name, curve)
+
+
+def count_symbol() -> Expr:
+    """Returns the symbol of the number of elements of a multiset."""
+    import sympy
+
+    # Not declared positive: sympy would move it out of roots.
+    return sympy.Symbol("n", integer=True)
+
+
+def _element(name: str = "x", **kind: bool) -> Expr:
+    """Returns the element of a multiset with a symbolic index."""
+    import sympy
+
+    return sympy.IndexedBase(name, **(kind or {"real": True}))[sympy.Symbol("i", integer=True)]
+
+
+def _aggregate(operation: Operation, latent: Sequence[Expr], dimension: int) -> Expr:
+    """Returns the latent result of a multiset, from that of one of its elements."""
+    import sympy
+
+    (u,) = latent
+    n, i = count_symbol(), sympy.Symbol("i", integer=True)
+    states = operation.law.lift_expression(u, dimension)
+    totals = (state * n if state.is_number else sympy.Sum(state, (i, 1, n)) for state in states)
+    return operation.law.lower_expression(*totals, dimension=dimension)
+
+
+def _direct_mean(operation: Operation, elements: Sequence[Expr], dimension: int) -> Expr | None:
+    """Returns the mean in terms of its elements, or None if that is hard to read."""
+    import sympy
+
+    (x,) = elements
+    bijection, latent = operation.bijection, sympy.Dummy(real=True)
+    u = _with_cube_roots(bijection.expression(x, dimension), x)
+    inverse = _with_cube_roots(bijection.inverse_expression(latent, dimension), latent)
+    result = inverse.xreplace({latent: _aggregate(operation, [u], dimension)})
+    return result if sum(node == x for node in sympy.preorder_traversal(result)) <= 1 else None
 
 
 def is_short(bijection: Bijection) -> bool:
@@ -158,7 +222,7 @@ def is_short(bijection: Bijection) -> bool:
     return sum(parameter.numel() for parameter in bijection.parameters()) <= _MOST_NUMBERS * bijection.dim
 
 
-def _law(operation: Operation, u: Expr, v: Expr, dimension: int) -> Expr:
+def _law(operation: Operation, latent: Sequence[Expr], dimension: int) -> Expr:
     """Returns the law on latent elements, without the rounding error of a constant that cancels."""
     import sympy
 
@@ -167,24 +231,24 @@ def _law(operation: Operation, u: Expr, v: Expr, dimension: int) -> Expr:
     rest, constant = law.as_independent(a, b, as_Add=True)[::-1]
     if not operation.is_group and rest != 0 and abs(constant) < _LEFTOVER:
         law = rest
-    return law.xreplace({a: u, b: v})
+    return law.xreplace(dict(zip((a, b), latent, strict=True)))
 
 
-def _direct(operation: Operation, x: Expr, y: Expr, dimension: int) -> Expr | None:
+def _direct(operation: Operation, elements: Sequence[Expr], dimension: int) -> Expr | None:
     """Returns the operation in terms of its elements, or None if that is hard to read."""
     import sympy
 
     bijection = operation.bijection
-    u, v = (_with_cube_roots(bijection.expression(element, dimension), element) for element in (x, y))
+    u, v = (_with_cube_roots(bijection.expression(element, dimension), element) for element in elements)
     latent = sympy.Dummy(real=True)
     inverse = _with_cube_roots(bijection.inverse_expression(latent, dimension), latent)
-    result = sympy.expand_trig(inverse.xreplace({latent: _law(operation, u, v, dimension)}))
-    if max(sum(node == element for node in sympy.preorder_traversal(result)) for element in (x, y)) <= 1:
+    result = sympy.expand_trig(inverse.xreplace({latent: _law(operation, [u, v], dimension)}))
+    if max(sum(node == element for node in sympy.preorder_traversal(result)) for element in elements) <= 1:
         return result
     numerator, denominator = sympy.fraction(result)
-    if not numerator.is_polynomial(x, y) or not denominator.is_polynomial(x, y):
+    if not numerator.is_polynomial(*elements) or not denominator.is_polynomial(*elements):
         return None
-    unit = denominator.subs({x: 0, y: 0})
+    unit = denominator.subs(dict.fromkeys(elements, 0))
     if unit == 0:
         return None
     numerator, denominator = sympy.expand(numerator / unit), sympy.expand(denominator / unit)

@@ -10,10 +10,10 @@ __all__ = ["FormulaPrinter"]
 from fractions import Fraction
 from typing import Any
 
-from sympy import Add, Expr, Mul, Pow, log
+from sympy import Add, Expr, Indexed, Mul, Pow, Sum, log
 from sympy.printing.str import StrPrinter
 
-from abelnet.discovery.formula import number
+from abelnet.discovery.formula import count_symbol, number
 
 # Names that differ from sympy's.
 _NAMES = {"asinh": "arcsinh", "atanh": "arctanh", "Max": "max", "Min": "min"}
@@ -44,6 +44,8 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
     def _print(self, expr: Any, **kwargs: Any) -> str:
         if isinstance(expr, Expr) and expr.is_number:
             return self._number(float(expr))
+        if isinstance(expr, Indexed):  # it prints itself, with its index
+            return str(expr.base)
         return str(super()._print(expr, **kwargs))
 
     def _print_Add(self, expr: Expr, order: Any = None) -> str:
@@ -61,7 +63,7 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
         base, exponent = self._factor(expr.base), self._print(expr.exp)
         if exponent == "1":
             return base
-        if not isinstance(expr.base, Add):
+        if not isinstance(expr.base, Add | Mul):
             plain = exponent.replace(".", "").isalnum()
             return f"{base}^{exponent if plain else _in_parentheses(exponent)}"
         if expr.exp.is_number:
@@ -77,6 +79,9 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
         return f"{_NAMES.get(name, name)}({', '.join(arguments)})"
 
     _print_Max = _print_Min = _print_Function
+
+    def _print_Sum(self, expr: Expr) -> str:
+        return f"Σ {self._factor(expr.function)}"
 
     def _print_Abs(self, expr: Expr) -> str:
         return f"|{self._print(expr.args[0])}|"
@@ -103,27 +108,39 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
         if rest == 1:
             return sign, size
         parts = Mul.make_args(rest)
-        below = [part for part in parts if isinstance(part, Pow) and isinstance(part.base, Add) and part.exp == -1]
+        below = [part for part in parts if isinstance(part, Pow) and _is_divisor(part)]
         above = [part for part in parts if part not in below]
         above.sort(key=lambda part: (*_elements(part), part.count_ops(), str(part)))
         many = len(above) + len(below) > 1 or size != "1"
-        pieces = [self._factor(part) if many else self._print(part) for part in above]
+        alone = len(above) == 1 and size == "1" and isinstance(above[0], Sum)  # Σ x / n reads as it should
+        pieces = [self._factor(part) if many and not alone else self._print(part) for part in above]
         if size != "1" or not pieces:
             pieces.insert(0, size)
         text = "·".join(pieces)
         for part in below:
-            text += f" / ({self._sum(part.base.args, numbers_first=True)})"
+            if isinstance(part.base, Add):
+                text += f" / ({self._sum(part.base.args, numbers_first=True)})"
+            else:
+                text += f" / {self._print(1 / part)}"
         return sign, text
 
     def _factor(self, part: Expr) -> str:
         text = self._print(part)
-        return _in_parentheses(text) if isinstance(part, Add) or (part.is_number and float(part) < 0) else text
+        is_compound = isinstance(part, Add | Mul | Sum) or (part.is_number and float(part) < 0)
+        return _in_parentheses(text) if is_compound else text
 
     def _quotient(self, expr: Expr) -> str:
         """Returns a scaled element as a quotient, such as ``x / 2``."""
         factor, rest = _split(expr)
         unit = self._number(1 / factor)
         return self._print(rest) if unit == "1" else f"{self._factor(rest)} / {unit}"
+
+
+def _is_divisor(power: Expr) -> bool:
+    """Returns whether a power is written below a bar: of a compound, or of the number of elements."""
+    if isinstance(power.base, Add | Sum):
+        return bool(power.exp == -1)
+    return bool(power.base == count_symbol() and power.exp.is_negative)
 
 
 def _split(term: Expr) -> tuple[float, Expr]:

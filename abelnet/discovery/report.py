@@ -17,7 +17,6 @@ from abelnet.config import Configurable
 from abelnet.discovery import formula
 from abelnet.discovery.seen import Seen
 from abelnet.errors import AbelnetError
-from abelnet.laws import CappedSum, Mean
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
 
@@ -99,7 +98,8 @@ class LearnedLaw(Configurable):
     @property
     def domain(self) -> str:
         """Numbers on which the law is defined, as a condition such as ``x > 0``."""
-        if isinstance(self.operation.law, CappedSum) and self.identity is not None and self.absorbing is not None:
+        is_capped = self.operation.law.unlimited is not self.operation.law
+        if is_capped and self.identity is not None and self.absorbing is not None:
             return f"x {'≥' if self.identity < self.absorbing else '≤'} {formula.number(self.identity)}"
         return self.operation.bijection.describe_domain()
 
@@ -125,8 +125,8 @@ class LearnedLaw(Configurable):
     @property
     def kind(self) -> str:
         """What the law is on its domain: a group, a monoid, a semigroup, a mean, or not known from the examples."""
-        if isinstance(self.operation.law, Mean):
-            return "mean" if self.operation.law.exponent == 1 else "sum scaled by a power of the count"
+        if not self.operation.law.is_associative:
+            return "mean" if self.operation.law.is_mean else "sum scaled by a power of the count"
         if self.is_group:
             return "group"
         latent = self.operation.law.absorbing(1)
@@ -188,10 +188,13 @@ class LearnedLaw(Configurable):
         if self.seen is not None:
             lines.append(f"learned from: {self.seen.describe()}; beyond, results are extrapolated")
         landmarks = {"identity": self.identity, "absorbing element": self.absorbing}
+        if not self.operation.law.is_associative:
+            landmarks = {}
         for name, x in landmarks.items():
             far = ", outside the range of the examples" if x is not None and self._is_outside(x) else ""
             lines.append(f"{name}: {'none' if x is None else formula.number(x) + far}")
-        lines.append(f"inverses: {self.inverses}")
+        if landmarks:
+            lines.append(f"inverses: {self.inverses}")
         lines.append(f"held-out error: {self.rmse:.3g} (explains {100 * self.explained:.6g} % of the variance)")
         return "\n".join(lines)
 
@@ -202,6 +205,8 @@ class LearnedLaw(Configurable):
     def _is_defined(self, x: Tensor) -> Tensor:
         """Returns whether each number is in the domain of the bijection, and its image in that of the law."""
         defined = self.operation.bijection.is_defined(x[:, None])[:, 0]
+        if self._is_curve:  # where the identity of a capped sum is, a curve does not tell exactly
+            return defined
         images = self.operation.bijection(x[defined][:, None])
         return defined.masked_scatter(defined, self.operation.law.contains(images)[:, 0])
 

@@ -160,7 +160,8 @@ class _Scope(NamedTuple):
         between = float(np.mean((results >= low) & (results <= high)))
         # Sets of one size do not tell a power of the count from a factor.
         sizes = set(examples.sizes.tolist()) - {1}
-        return _Scope(only != "means", only != "folds" and between >= _BETWEEN, only != "folds" and len(sizes) > 1)
+        means = only == "means" or (only is None and between >= _BETWEEN)
+        return _Scope(only != "means", means, only is None and len(sizes) > 1)
 
     @property
     def forms(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ def learn_table(
     *,
     seed: int = 0,
     skip_missing: bool = False,
+    only: str | None = None,
     on_step: Callable[[str], None] | None = None,
 ) -> LawRegressor:
     """Learns a law from a table of examples in streaming fashion; the table may be larger than memory.
@@ -27,6 +28,7 @@ def learn_table(
         columns: Columns of the elements, sets and results.
         seed: Random seed of the held-out examples.
         skip_missing: Whether to skip multisets with missing numbers; otherwise they raise.
+        only: ``"folds"`` or ``"means"`` to search these alone.
         on_step: Called with a description of each step.
 
     Returns:
@@ -45,7 +47,7 @@ def learn_table(
     if not columns.targets:
         raise AbelnetError("columns: expected targets to learn from, got none; name the columns of results")
     say = on_step or (lambda _: None)
-    model = LawRegressor(seed=seed)
+    model = LawRegressor(seed=seed, only=only)
     count = 0
     for examples in examples_in(path, columns, skip_missing=skip_missing):
         model.partial_fit(examples)

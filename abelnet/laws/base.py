@@ -57,6 +57,11 @@ class Law(Configurable, nn.Module, ABC):
     """Whether results combine as elements do; otherwise only states merge, as those of means."""
 
     @property
+    def is_mean(self) -> bool:
+        """Whether the result of a multiset is that of the results of its equal parts, as for means."""
+        return False
+
+    @property
     def is_group(self) -> bool:
         """Whether every element has an inverse."""
         return False
@@ -128,6 +133,11 @@ class Law(Configurable, nn.Module, ABC):
     def absorbing(self, dim: int) -> Tensor | None:
         """Returns the absorbing element :math:`z`, with :math:`u * z = z` and shape :math:`(d)`, or None."""
         return None
+
+    @property
+    def unlimited(self) -> Law:
+        """The law without its cap or floor; itself if it has none."""
+        return self
 
     @property
     def sensitivity(self) -> float | None:

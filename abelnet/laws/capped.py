@@ -13,6 +13,7 @@ from torch import Tensor
 from abelnet.checks import peek
 from abelnet.errors import AbelnetError
 from abelnet.laws.base import Law, coefficient
+from abelnet.laws.polynomial import Polynomial
 from abelnet.symbols import symbolic_number
 
 if TYPE_CHECKING:
@@ -81,6 +82,10 @@ class CappedSum(Law):
 
     def _clamped(self, w: Tensor) -> Tensor:
         return torch.minimum(torch.maximum(w, self.cap.clamp(max=0).to(w)), self.cap.clamp(min=0).to(w))
+
+    @property
+    def unlimited(self) -> Law:
+        return Polynomial(0.0, self.shift)
 
     def identity(self, dim: int) -> Tensor:
         return 0 - self.shift.expand(dim)

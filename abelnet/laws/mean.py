@@ -50,6 +50,10 @@ class Mean(Law):
             raise AbelnetError(f"exponent: expected a finite number, got {exponent!r}")
         self.exponent = float(exponent)
 
+    @property
+    def is_mean(self) -> bool:
+        return self.exponent == 1
+
     def combine(self, u: Tensor, v: Tensor) -> Tensor:
         return (u + v) / 2**self.exponent
 

@@ -204,6 +204,10 @@ def assumed_bound(operation: Operation, epsilon: float, a: int, b: int, elements
 
     .. math:: \varepsilon \, (1 + (N_b - 1) K_1 K_2 \max(1, w)^{b - 2}) .
 
+    A cap changes nothing, since clamping enlarges no error. The mean of a multiset is that of the means of equal parts,
+    and averages latent errors: if :math:`b` is a product of :math:`L` numbers up to :math:`a`, its error is at most
+    :math:`\varepsilon (1 + (L - 1) K_1 K_2)`; other sizes have no such parts, and no bound.
+
     Arguments:
         operation: The learned operation, in one dimension.
         epsilon: Largest error :math:`\varepsilon` on multisets of 2 to :math:`a` elements.
@@ -212,7 +216,7 @@ def assumed_bound(operation: Operation, epsilon: float, a: int, b: int, elements
         elements: Range of the elements.
 
     Returns:
-        The bound; infinite if results of this size have no finite range.
+        The bound; infinite if results of this size have no finite range, or if there is none.
 
     Example:
         >>> from abelnet import Affine, Maximum
@@ -233,12 +237,19 @@ def assumed_bound(operation: Operation, epsilon: float, a: int, b: int, elements
         operation = Operation(bijection, operation.law)
         if bool(torch.as_tensor(elements[0] <= bijection.domain[0]).any()):
             return math.inf if b > a else epsilon
-    curve = _curve(operation, "operation")
-    latent = curve.forward(torch.tensor(elements, dtype=torch.float64)).sort().values
+    ends = torch.tensor(elements, dtype=torch.float64)
+    if not operation.law.is_associative:
+        levels = _equal_levels(a, b) if operation.law.is_mean else None
+        if levels is None:
+            return epsilon if b <= a else math.inf
+        constants = lipschitz(operation.bijection, elements, samples=1)
+        return epsilon * (1 + (levels - 1) * constants.forward * constants.inverse) if levels > 1 else epsilon * levels
+    curve = _curve(Operation(operation.bijection, operation.law.unlimited), "operation")
+    latent = curve.forward(ends).sort().values
     growth = 1.0
     if curve.form == "sum":
-        ends = torch.stack((latent, b * latent)).sort(0).values
-        reached = torch.stack((ends[0, 0], ends[1, 1]))
+        copies = operation.law.power(operation.bijection(ends[:, None]), b)
+        region = torch.cat((ends, operation.bijection.inverse(copies)[:, 0])).sort().values[[0, -1]]
     else:
         largest = float(latent.abs().max())
         growth = (
@@ -246,8 +257,7 @@ def assumed_bound(operation: Operation, epsilon: float, a: int, b: int, elements
         )
         top = largest * max(1.0, largest * growth)
         bottom = -top if latent[0] < 0 else float(latent[0]) ** b if latent[0] < 1 else float(latent[0])
-        reached = torch.tensor([bottom, top], dtype=torch.float64)
-    region = curve.inverse(reached).sort().values
+        region = curve.inverse(torch.tensor([bottom, top], dtype=torch.float64)).sort().values
     low, high = operation.bijection.domain
     # A result that is rounded to the end of the domain has no finite slope.
     inside = bool((region.isfinite() & (region > low) & (region < high)).all())
@@ -388,6 +398,15 @@ def _levels(a: int, b: int) -> int:
     while size < b:
         levels, size = levels + 1, size * a
     return levels
+
+
+def _equal_levels(a: int, b: int) -> int | None:
+    """Returns the depth of the flattest tree with ``b`` leaves and nodes of 2 to ``a`` equal parts, if there is one."""
+    if b == 1:
+        return 0
+    depths = [_equal_levels(a, b // part) for part in range(2, a + 1) if b % part == 0]
+    found = [depth for depth in depths if depth is not None]
+    return 1 + min(found) if found else None
 
 
 def _theorem3(epsilon: float, a: int, b: int, constant: float) -> float:
