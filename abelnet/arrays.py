@@ -75,12 +75,21 @@ def _from_list(X: Any) -> tuple[Array, Array]:
 
 
 def _numbers(name: str, x: Any) -> Array:
+    """Returns a float64 array; elements that are masked are missing."""
     if isinstance(x, Tensor):
         x = x.detach().cpu().numpy()
     try:
-        array = np.asarray(x.to_numpy() if hasattr(x, "to_numpy") else x)
-        if array.dtype.kind not in _NO_NUMBERS:
-            return array.astype(np.float64, copy=False)
+        array = np.asanyarray(x.to_numpy() if hasattr(x, "to_numpy") else x)
+        if array.dtype.kind not in _NO_NUMBERS and not _has_no_numbers(array):
+            numbers = array.astype(np.float64, copy=False)
+            return numbers.filled(np.nan) if isinstance(numbers, np.ma.MaskedArray) else np.asarray(numbers)
     except (TypeError, ValueError):
         pass
     raise AbelnetError(f"{name}: expected numbers, got {str(x)[:60]!r}")
+
+
+def _has_no_numbers(array: Array) -> bool:
+    """Returns whether an array of objects has text or dates, some of which numpy converts to numbers."""
+    return array.dtype.kind == "O" and any(
+        isinstance(one, str | bytes | np.datetime64 | np.timedelta64) for one in array.flat
+    )

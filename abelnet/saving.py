@@ -24,7 +24,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from abelnet import legacy
-from abelnet.config import Configurable
+from abelnet.config import Configurable, check_arguments
 from abelnet.errors import AbelnetError
 from abelnet.files import replacing
 
@@ -103,8 +103,8 @@ def load(folder: str | Path, *, classes: Mapping[str, type[Configurable]] | None
     path = _locate(Path(folder))
     try:
         content, tensors = _read(path)
-        dtypes = {name: getattr(torch, dtype) for name, dtype in content.get("dtypes", {}).items()}
-        tensors = {name: x.to(dtypes.get(name, x.dtype)) for name, x in tensors.items()}
+        for name, dtype in content.get("dtypes", {}).items():
+            tensors[name] = _in_dtype(name, tensors[name], dtype)
         model = _build(content, tensors, classes or {})
     except AbelnetError as error:
         raise AbelnetError(f"{path}: {error}") from None
@@ -152,6 +152,13 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if text is None or metadata.get(_CHECKSUM) != checksum(text, tensors):
         raise AbelnetError("checksum: expected that of configuration and tensors, got another; the file was changed")
     return content, tensors
+
+
+def _in_dtype(name: str, x: Tensor, dtype: str) -> Tensor:
+    """Returns a tensor that was stored in float16 in its own dtype."""
+    if x.dtype != torch.float16 or dtype not in ("float16", "bfloat16", "float32", "float64"):
+        raise AbelnetError(f"{name}: expected float16, to load as a floating-point dtype, got {x.dtype} and {dtype!r}")
+    return x.to(getattr(torch, dtype))
 
 
 def _refuse_constant(name: str) -> float:
@@ -260,6 +267,8 @@ def _decode(
         for key, part in config.items():
             if isinstance(part, int) and part > largest:
                 raise AbelnetError(f"{path}{key}: expected at most {largest}, got {part}")
+    if value["$class"] not in classes:  # those of the caller may declare what they like
+        check_arguments(kind, config)
     built = kind.from_config(config)
     if isinstance(built, nn.Module) and modules is not None:
         modules[path] = built

@@ -34,8 +34,9 @@ from safetensors.torch import save
 from torch import Tensor
 
 import abelnet
-from abelnet import AbelnetError, ExtrapolationWarning, LawRegressor, Operation
+from abelnet import AbelnetError, Bijection, ExtrapolationWarning, LawRegressor, Operation
 from abelnet.discovery import LearnedLaw
+from abelnet.discovery.seen import Seen
 from abelnet.nn import MLP, DeepSets
 from abelnet.saving import checksum
 from abelnet.words import GroupAnalogy, OffsetMLP, WordVectors
@@ -91,6 +92,13 @@ def elements(low: float = -3.0, high: float = 3.0, dim: int = 3, dtype: torch.dt
     return (low + (high - low) * (0.2 + 0.6 * torch.rand(6, dim, generator=generator, dtype=torch.float64))).to(dtype)
 
 
+def learned(bijection: Bijection, law: str) -> LawRegressor:
+    """A model as if it had been learned."""
+    seen = Seen((-1e6, 1e6), (-1e9, 1e9), (2, 4))
+    one = LearnedLaw(Operation(bijection, LAWS[law]()), law, 0.0, 1.0, [("a", 1, 0.5)], {"group": math.nan}, seen)
+    return LawRegressor.from_config(LawRegressor().get_params() | {"flat": True, "laws": [one]})
+
+
 def models() -> dict[str, tuple[Any, Tensor]]:
     """Models of every kind, and elements of their domain."""
     found: dict[str, tuple[Any, Tensor]] = {}
@@ -106,10 +114,13 @@ def models() -> dict[str, tuple[Any, Tensor]]:
             abelnet.RationalQuadraticSpline(1, bins=4, bound=7.0, dtype=torch.float64),
             abelnet.Affine(1, dtype=torch.float64),
         )
+        formula = abelnet.Generator(1, kind, parameters, dtype=torch.float64)
         for law in ("sum", "product", "polynomial", "constant", "maximum", "minimum"):
-            learned = LearnedLaw(Operation(curve, LAWS[law]()), law, 0.0, 1.0, [("a", 1, 0.5)], {"group": math.nan})
-            model = LawRegressor.from_config(LawRegressor().get_params() | {"flat": True, "laws": [learned]})
-            found[f"learned-{name}-{law}"] = model, elements(low, high, 1)
+            found[f"learned-{name}-{law}"] = learned(curve, law), elements(low, high, 1)
+        for law in ("sum", "polynomial"):
+            found[f"formula-{name}-{law}"] = learned(formula, law), elements(low, high, 1)
+    even = abelnet.Even(abelnet.Generator(1, "positive power", [2.0], dtype=torch.float64))
+    found["formula-even"] = learned(even, "sum"), elements(dim=1)
     found["agn"] = GroupAnalogy(6, 2, 5, seed=0), elements(dim=6, dtype=torch.float32)
     found["mlp-words"] = OffsetMLP(6, 2, 5, seed=0), elements(dim=6, dtype=torch.float32)
     found["deepsets"] = DeepSets(2, 1, 3, 4, seed=0), elements(dim=2, dtype=torch.float32)
@@ -128,7 +139,7 @@ def use(model: Any, x: Tensor) -> list[Tensor]:
             except ExtrapolationWarning as warning:  # results that are not finite are marked
                 raise AbelnetError(str(warning)) from None
         for law in model.laws_:
-            _ = law.formula
+            _ = law.summary()
         return results
     if isinstance(model, Operation):
         return [model.reduce(x), model(x, x.flip(0))]

@@ -198,18 +198,20 @@ def kill_apply(count: int, seed: int, folder: Path) -> Outcome:
     return outcome
 
 
+def in_this_process() -> None:
+    """Makes experiments run their units in the process itself."""
+
+    def run_units(function: Any, units: Any, on_unit: Any = None, **_: Any) -> None:
+        for unit in units:
+            function(unit, lambda part: None)
+
+    for module in (running, synthetic, analogies):
+        module.run_units = run_units  # type: ignore[attr-defined]
+
+
 def kill_experiment(arguments: list[str], count: int, seed: int, folder: Path) -> Outcome:
     """Kills an experiment again and again; each time that one finishes, its results are those of a run in peace."""
     outcome, rng = Outcome(), random.Random(seed)
-
-    def in_this_process() -> None:
-        def run_units(function: Any, units: Any, on_unit: Any = None, **_: Any) -> None:
-            for unit in units:
-                function(unit, lambda part: None)
-
-        for module in (running, synthetic, analogies):
-            module.run_units = run_units  # type: ignore[attr-defined]
-
     child = Child([*arguments, "--out", str(folder / "whole")], in_this_process)
     code, errors = child.finish()
     assert code == 0, errors
@@ -246,12 +248,13 @@ def kill_experiment(arguments: list[str], count: int, seed: int, folder: Path) -
         shutil.rmtree(out)
 
 
-def kill_synthetic(count: int, seed: int, folder: Path) -> Outcome:
+def synthetic_arguments() -> list[str]:
     options = ["--op", "sum", "--model", "agn", "--model", "deepsets", "--trials", "4", "--seeds", "2"]
-    return kill_experiment(["synthetic", *options, "--epochs", "40"], count, seed, folder)
+    return ["synthetic", *options, "--epochs", "40"]
 
 
-def kill_analogies(count: int, seed: int, folder: Path) -> Outcome:
+def analogies_arguments(folder: Path) -> list[str]:
+    """Arguments of the experiment on analogies, with data in a folder."""
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
     generator = torch.Generator().manual_seed(0)
     words, rows = ["boy", "girl", "king", "queen"], [torch.randn(4, 10, generator=generator)]
@@ -265,16 +268,44 @@ def kill_analogies(count: int, seed: int, folder: Path) -> Outcome:
     WordVectors(words, torch.cat(rows)).save(folder / "vectors.txt")
     options = ["--vectors", str(folder / "vectors.txt"), "--bats", str(folder / "bats"), "--seeds", "1"]
     options += ["--model", "wv", "--model", "wv_agn", "--model", "anchored", "--epochs", "5"]
-    return kill_experiment(["analogies", "run", *options], count, seed, folder)
+    return ["analogies", "run", *options]
+
+
+def kill_synthetic(count: int, seed: int, folder: Path) -> Outcome:
+    return kill_experiment(synthetic_arguments(), count, seed, folder)
+
+
+def kill_analogies(count: int, seed: int, folder: Path) -> Outcome:
+    return kill_experiment(analogies_arguments(folder), count, seed, folder)
 
 
 def limit_files() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
 
+def fill_disk_of_experiment(arguments: list[str], place: Path, prepare: Callable[[], None], outcome: Outcome) -> None:
+    """Runs an experiment where there is no space: it ends in one line, and every file that it leaves is whole."""
+    out = place / arguments[0]
+
+    def without_space() -> None:
+        in_this_process()
+        prepare()
+
+    code, errors = Child([*arguments, "--out", str(out)], without_space).finish()
+    outcome.counts["refused in one line"] += code == 2 and errors.count("\n") == 1
+    if code != 2 or errors.count("\n") != 1 or not errors.startswith("abelnet: "):
+        outcome.faults.append(f"{place.name}, {arguments[0]}: exit {code}, {errors!r}")
+    for path in out.rglob("*.json"):
+        files.read_json(path)  # whole, or not there
+    left = [path for folder in (out, *out.rglob("*/")) for path in leftovers(folder)]
+    if left or (out / "results.json").exists():
+        outcome.faults.append(f"{place.name}, {arguments[0]}: left {left}, or results")
+
+
 def fill_disk(count: int, seed: int, folder: Path) -> Outcome:
-    """Runs ``learn`` and ``apply`` with a limit on file sizes, and on a full file system where one can be mounted."""
+    """Runs all commands with a limit on file sizes, and on a full file system where one can be mounted."""
     outcome = Outcome()
+    experiments = [synthetic_arguments(), analogies_arguments(folder)]
     examples = {law: table(folder / f"{law}.csv", law) for law in LAWS}
     mounted = folder / "mounted"
     mounted.mkdir()
@@ -297,8 +328,9 @@ def fill_disk(count: int, seed: int, folder: Path) -> Outcome:
                     while True:
                         file.write(b"x" * 512)
             before = (law / "model.safetensors").read_bytes(), result.read_bytes()
+            limit = (lambda: None) if place == mounted else limit_files
             for command in (learn["product"], apply["product"]):
-                code, errors = Child(command, (lambda: None) if place == mounted else limit_files).finish()
+                code, errors = Child(command, limit).finish()
                 outcome.counts["refused in one line"] += code == 2 and errors.count("\n") == 1
                 if code != 2 or errors.count("\n") != 1 or not errors.startswith("abelnet: "):
                     outcome.faults.append(f"{place.name}, {command[0]}: exit {code}, {errors!r}")
@@ -308,6 +340,8 @@ def fill_disk(count: int, seed: int, folder: Path) -> Outcome:
                     outcome.faults.append(f"{place.name}, {command[0]}: changed the old file")
                 outcome.counts[errors.partition("got: ")[2].strip()] += 1
             check_law(law, outcome, place.name)
+            for arguments in experiments:
+                fill_disk_of_experiment(arguments, place, limit, outcome)
     finally:
         if can_mount:
             os.system(f"umount {mounted}")

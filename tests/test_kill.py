@@ -31,4 +31,4 @@ def test_nothing_is_half_written(command: str, count: int) -> None:
     assert outcome.get("kills", 0) == count
     if command == "full":
         places = 2 - outcome["full file system: not allowed to mount"]
-        assert outcome["refused in one line"] == 2 * places
+        assert outcome["refused in one line"] == 4 * places

@@ -41,11 +41,15 @@ class Even(Bijection):
 
     def __init__(self, bijection: Bijection) -> None:
         super().__init__(bijection.dim)
-        low, _ = bijection.domain
-        if not bijection.is_elementwise or peek((torch.as_tensor(low) < FROM_ZERO).any(), False):
-            defined = describe_region(bijection.domain)
-            raise AbelnetError(f"bijection: expected curves on the positive numbers, got one on {defined}")
         self.bijection = bijection
+        if not any(parameter.is_meta for parameter in bijection.parameters()):  # those have no values until loaded
+            self.check_state()
+
+    def check_state(self) -> None:
+        low, _ = self.bijection.domain
+        if not self.bijection.is_elementwise or peek((torch.as_tensor(low) < FROM_ZERO).any(), False):
+            defined = describe_region(self.bijection.domain)
+            raise AbelnetError(f"bijection: expected curves on the positive numbers, got one on {defined}")
 
     @property
     def is_elementwise(self) -> bool:

@@ -20,6 +20,7 @@ from abelnet.engines.reading import Columns, Rows, locate, read_rows
 from abelnet.errors import AbelnetError
 from abelnet.files import replacing
 from abelnet.multisets import Multisets
+from abelnet.saving import FILE_NAME
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 Places = np.ndarray[Any, np.dtype[np.int64]]
@@ -189,6 +190,8 @@ def apply_law(
         raise AbelnetError(f"out: expected another file than the table, got {out}")
     if out.is_dir():
         raise AbelnetError(f"out: expected a file to write, got the folder {out}")
+    if out.name == FILE_NAME:
+        raise AbelnetError(f"out: expected a CSV file to write, got {out}, the name of a saved model")
     laws = model.laws_
     if columns.dim != len(laws):
         raise AbelnetError(f"value: expected {len(laws)} columns, one per learned law, got {columns.dim}")

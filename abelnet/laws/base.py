@@ -176,6 +176,6 @@ def coefficient(
 ) -> Tensor:
     """Returns a coefficient of a law as a tensor, in float64 unless ``dtype`` is given."""
     tensor = torch.as_tensor(value, device=device, dtype=dtype or torch.float64).detach().reshape(-1).clone()
-    if not peek(tensor.isfinite().all(), True):
+    if not tensor.is_meta and not peek(tensor.isfinite().all(), True):
         raise AbelnetError(f"{name}: expected finite numbers, got {tensor.tolist()}")
     return tensor

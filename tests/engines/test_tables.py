@@ -159,7 +159,7 @@ def test_a_row_without_numbers_is_the_identity_or_an_error(tmp_path: Path) -> No
     assert not (tmp_path / "results.csv").exists()
 
 
-def test_the_table_is_never_overwritten(tmp_path: Path) -> None:
+def test_table_and_law_are_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("not a table")
     (tmp_path / "link.csv").symlink_to(path)
@@ -168,6 +168,8 @@ def test_the_table_is_never_overwritten(tmp_path: Path) -> None:
             tables.apply_law(fitted(SUM), path, tables.Columns(("x",)), out)
     with pytest.raises(AbelnetError, match="out: expected a file to write, got the folder"):
         tables.apply_law(fitted(SUM), path, tables.Columns(("x",)), tmp_path)
+    with pytest.raises(AbelnetError, match=r"out: expected a CSV file to write, got .*, the name of a saved model"):
+        tables.apply_law(fitted(SUM), path, tables.Columns(("x",)), tmp_path / "model.safetensors")
     assert path.read_text() == "not a table"
 
 
