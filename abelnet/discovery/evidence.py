@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from abelnet.config import Configurable
@@ -31,13 +32,14 @@ _FEWEST_COMPARED = 16
 # A misfit is beyond chance if it exceeds all gains under random signs, and their mean by this many standard deviations:
 # the gains have heavier tails than a normal distribution, and every table is tested.
 _DEVIATIONS = 6.0
-# The curve of a true law is a few tenths of a percent of the spread off, beyond its bends, where it is steep.
+# A larger misfit, in standard deviations of the results, contradicts a law; a smaller one is reported. The curve of a
+# true law is, beyond its bends, a few tenths of a percent off where it is steep.
 _SERIOUS = 0.02
-# Without noise also a smaller misfit contradicts: a regression has half the error of the law. Below a thousandth of the
-# spread it is the law that may be called exact.
-_HALF, _TOLERATED = 0.25, 1e-3
-# Beyond symmetric features, ordered ones leave at most this fraction of the squared error if the order matters.
-_BY_ORDER = 0.7
+# A misfit below this fraction of the spread matters to nobody, and curves have such.
+_TOLERATED = 1e-3
+# The order matters if without it regressions explain less than this fraction of what they explain with it, or leave
+# more than this many times the squared error.
+_WITHOUT_ORDER, _LEFT_WITHOUT_ORDER = 0.7, 1.4
 # What describes the results has to remove this fraction of the misfit.
 _DESCRIBED = 0.9
 # Results equal to the extreme one, at least this many and this fraction, are capped.
@@ -95,17 +97,22 @@ def find_misfit(law: Candidate, fitted: Multisets, held_out: Multisets) -> Misfi
     if len(examples) < _FEWEST_COMPARED:
         return None
     spread = float(examples.targets.std(unbiased=False))
+    if not 0 < spread < math.inf:
+        return None
     found = compare(examples, law.results)
     if not _is_beyond_chance(found):
         return None
-    bent, plain = float(found.bent.mean()), float(found.plain.mean())
-    size = math.sqrt(max(bent - plain, 0.0))
-    half = plain < _HALF * bent and bent > (_TOLERATED * spread) ** 2
-    contradicts = size > _SERIOUS * spread or half
+    bent, plain = (
+        float(np.linalg.norm(errors / spread)) / math.sqrt(len(errors)) for errors in (found.bent, found.plain)
+    )
+    part = math.sqrt(max(bent**2 - plain**2, 0.0))
+    if part < _TOLERATED:
+        return None
     near = ""
-    if contradicts:
-        near = nearest(examples, plain + (1 - _DESCRIBED) * (bent - plain), by_order=_is_ordered(found))
-    return Misfit(size, size / spread, math.sqrt(bent), math.sqrt(plain), contradicts, near)
+    if part > _SERIOUS:
+        allowed = plain**2 + (1 - _DESCRIBED) * part**2
+        near = nearest(examples, allowed, by_order=_is_ordered(found))
+    return Misfit(part * spread, part, bent * spread, plain * spread, part > _SERIOUS, near)
 
 
 def check_law(law: Candidate, explained: float, misfit: Misfit | None, eigenvalues: Mapping[str, float]) -> None:
@@ -164,4 +171,4 @@ def _is_ordered(found: Comparison) -> bool:
     ordered, symmetric = (
         max(gain for name, gain in found.gains.items() if name.startswith(kind)) for kind in ("ordered", "symmetric")
     )
-    return 1 - ordered < _BY_ORDER * (1 - symmetric)
+    return symmetric < _WITHOUT_ORDER * ordered or 1 - symmetric > _LEFT_WITHOUT_ORDER * (1 - ordered)

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 __all__ = ["FUNCTIONS", "STATISTICS", "left_out", "nearest"]
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+from abelnet.discovery.yardstick import natural_splines
 from abelnet.multisets import Multisets
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 # Knots of the function of a sum.
-_KNOTS = 12
-# An intercept and a slope this close to 0 and 1, in spreads of the results and of the statistic, are these.
+_KNOTS = 20
+# Results within this many standard deviations of a statistic are that, and not an affine function of it.
 _CLOSE = 0.02
-# The simplest description is taken of those with at most this many times the least squared error, or with an error of this
+# The simplest description is taken of those with at most this many times the least squared error, or an error of this
 # fraction of the spread: a spline is not exact where a polynomial is.
-_AS_GOOD, _SMALL = 1.2, 0.01
+_AS_GOOD, _SMALL = 1.2, 0.03
 # A part of the results this large that is equal to the largest, or to the smallest, is clipped.
 _CLIPPED = 0.02
 
@@ -61,7 +63,7 @@ def nearest(examples: Multisets, allowed: float, *, by_order: bool = False) -> s
 
     Arguments:
         examples: One-dimensional multisets of two or more elements, with their results.
-        allowed: Largest mean squared error of a description that holds.
+        allowed: Largest mean squared error of a description that holds, in variances of the results.
         by_order: Whether the results are known to depend on the order of elements.
 
     Example:
@@ -70,33 +72,48 @@ def nearest(examples: Multisets, allowed: float, *, by_order: bool = False) -> s
         >>> nearest(Multisets.from_arrays(sets, np.median(sets, 1)), 1e-9)
         'the results are the median, which no law gives; compute it from the sorted elements'
     """
-    y = examples.targets.numpy()
-    found = [(float(np.mean(errors**2)), text) for errors, text in _descriptions(examples, y)]
-    best = min(error for error, _ in found)
+    # Powers of large numbers may be infinite: these describe nothing.
+    with np.errstate(all="ignore"):
+        found = [(float(np.mean(errors**2)), text) for errors, text in _descriptions(examples)]
+    best = min(error for error, _ in found if math.isfinite(error))
     if best <= allowed:
-        small = min(allowed, _SMALL**2 * float(y.var()))
-        return next(text for error, text in found if error <= max(_AS_GOOD * best, small))
+        close = max(_AS_GOOD * best, min(allowed, _SMALL**2))
+        return next(text for error, text in found if error <= close)
     if by_order:
         return (
             "the results depend on the order of the elements; give elements signs or weights first, as x − y is the "
             "sum of x and −y"
         )
-    return "no simple aggregation was recognized; other columns may determine the results"
+    return "what the results are was not recognized; other columns may determine them"
 
 
 def left_out(columns: Array, y: Array) -> Array:
-    """Returns the errors of the least-squares fit of ``y`` by columns if each row is predicted from all others."""
-    vectors, sizes, _ = np.linalg.svd(
-        columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300), full_matrices=False
-    )
+    """Returns the errors of the least-squares fit of ``y`` by columns if each row is predicted from all others.
+
+    They are NaN if a column is not finite.
+    """
+    if not np.isfinite(columns).all():
+        return np.full(len(y), np.nan)
+    largest = np.abs(columns).max(0)
+    vectors, sizes, _ = np.linalg.svd(columns / np.where(largest > 0, largest, 1.0), full_matrices=False)
     vectors = vectors[:, sizes > 1e-9 * sizes[0]]
     kept = 1 - (vectors**2).sum(1)
     return np.asarray((y - vectors @ (vectors.T @ y)) / np.maximum(kept, 1e-9))
 
 
-def _descriptions(examples: Multisets, y: Array) -> Iterator[tuple[Array, str]]:
-    """Yields descriptions, simplest first, each with its errors."""
+def _descriptions(examples: Multisets) -> Iterator[tuple[Array, str]]:
+    """Yields descriptions, simplest first, each with its errors in standard deviations of the results."""
+    y = examples.targets.numpy()
+    unit = float(np.abs(y).max()) or 1.0
+    unit *= float((y / unit).std()) or 1.0
+    y = y / unit
     one, sizes, exact = np.ones(len(y)), examples.sizes.numpy().astype(np.float64), np.zeros(1)
+    for name, statistic in STATISTICS.items():
+        values = _by_size(examples, statistic)
+        errors = left_out(np.stack((one, values), 1), y)
+        itself = np.mean((values / unit - y) ** 2) <= _AS_GOOD * np.mean(errors**2) + _CLOSE**2
+        what = f"the {name}" if itself else f"an affine function of the {name}"
+        yield errors, f"the results are {what}, which no law gives; {_advice(name)}"
     ends = [float((y == end).mean()) for end in (y.min(), y.max())]
     if len(np.unique(y)) > 2 and min(ends) > _CLIPPED:
         yield (
@@ -104,17 +121,13 @@ def _descriptions(examples: Multisets, y: Array) -> Iterator[tuple[Array, str]]:
             f"{100 * ends[0]:.2g} % of the results are equal to the smallest and {100 * ends[1]:.2g} % to the largest, "
             "as if they were clipped on both sides; leave these out to learn the law of the others",
         )
-    for name, statistic in STATISTICS.items():
-        values = _by_size(examples, statistic)
-        what = f"the results are {_affine(name, values, y)}, which no law gives; {_advice(name)}"
-        yield left_out(np.stack((one, values), 1), y), what
     for name, function in FUNCTIONS.items():
         total = _by_size(examples, lambda x, function=function: function(x).sum(1))  # type: ignore[misc]
         for what, sums in ((f"Σ {name}", total), (f"the mean of {name}", total / sizes)):
             if np.isfinite(sums).all():
-                yield left_out(_splines(sums), y), _function_of(what, name)
-    ranked = np.concatenate([_ranked(examples, int(size)) for size in np.unique(sizes)], 1)
-    if 3 * ranked.shape[1] <= len(y):
+                yield left_out(natural_splines(sums, min(_KNOTS, len(y) // 5))(sums), y), _function_of(what, name)
+    if 3 * sum(int(size) + 1 for size in np.unique(sizes)) <= len(y):
+        ranked = np.concatenate([_ranked(examples, int(size)) for size in np.unique(sizes)], 1)
         yield (
             left_out(ranked, y),
             "at each size the results are a weighted sum of the sorted elements, as combinations of minimum, maximum "
@@ -135,12 +148,6 @@ def _function_of(what: str, name: str) -> str:
     return (
         f"the results are a function of {what} that does not return the element of a set of one; {advice} until it does"
     )
-
-
-def _affine(name: str, values: Array, y: Array) -> str:
-    slope, intercept = np.polyfit(values, y, 1) if np.ptp(values) > 0 else (0.0, 0.0)
-    plain = abs(slope - 1) < _CLOSE and abs(intercept) < _CLOSE * y.std()
-    return f"the {name}" if plain else f"an affine function of the {name}"
 
 
 def _advice(name: str) -> str:
@@ -173,15 +180,4 @@ def _ranked(examples: Multisets, size: int) -> Array:
 
 def _elements(examples: Multisets, size: int) -> Array:
     found: Array = examples.take(examples.sizes == size).values.reshape(-1, size).numpy()
-    return found
-
-
-def _splines(x: Array) -> Array:
-    """Returns natural cubic splines with knots at quantiles."""
-    from scipy.interpolate import CubicSpline
-
-    knots = np.unique(np.quantile(x, np.linspace(0, 1, min(_KNOTS, max(2, len(x) // 5)))))
-    if len(knots) < 2:
-        return np.ones((len(x), 1))
-    found: Array = CubicSpline(knots, np.eye(len(knots)), bc_type="natural")(x)
     return found

@@ -13,7 +13,7 @@ closed form: the difference of their errors is a misfit that no curve repairs.
 
 from __future__ import annotations
 
-__all__ = ["Comparison", "Features", "compare", "describe_sets"]
+__all__ = ["Comparison", "Features", "compare", "describe_sets", "natural_splines"]
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -28,8 +28,8 @@ from abelnet.multisets import Multisets
 Array = np.ndarray[Any, np.dtype[np.float64]]
 # A bend for this many examples, up to the most: the curve of a law has about as many knots.
 _EXAMPLES_PER_BEND, _MOST_BENDS = 8, 32
-# Features for this many examples, at least one.
-_EXAMPLES_PER_FEATURE = 3
+# Closer knots, in ranges of the points, are one.
+_CLOSEST_KNOTS = 1e-9
 # Centers of radial functions, and their widths, in standard deviations per root of the number of dimensions.
 _CENTERS, _WIDTHS = 100, (0.7, 2.0)
 # Ridge penalties of bends and weights of features, in units of the noise: from none to all of the residuals.
@@ -61,9 +61,9 @@ class Comparison:
     """Errors of a law, of a law with the best bend, and of the best regression that assumes no law.
 
     Attributes:
-        law: Squared error of the law, for each example.
-        bent: Squared error of the law with a bend that is fitted to all other examples.
-        plain: Squared error of the regression that is fitted to all other examples.
+        law: Error of the law, for each example.
+        bent: Error of the law with a bend that is fitted to all other examples.
+        plain: Error of the regression that is fitted to all other examples.
         features: Name of the features of that regression.
         gain: Fraction of the squared error with bends that the regression removes.
         by_chance: The gains if the signs of the errors were random.
@@ -89,7 +89,7 @@ def compare(examples: Multisets, results: Callable[[Multisets], Tensor], *, seed
     """
     found, bends = _bends(examples, results)
     residual = examples.targets.numpy() - found
-    scale = float(np.sqrt(np.mean(residual**2))) or 1.0
+    scale = float(np.abs(residual).max()) or 1.0
     residual = residual / scale
     signs = np.random.default_rng(seed).choice((-1.0, 1.0), (len(residual), _DRAWS))
     base = _Base.of(bends, residual)
@@ -98,7 +98,7 @@ def compare(examples: Multisets, results: Callable[[Multisets], Tensor], *, seed
     reference = float(np.mean(bent**2)), np.mean(base.left_out(drawn) ** 2, 0)
     gains: dict[str, float] = {}
     best, plain, by_chance = "", bent, np.full(_DRAWS, -np.inf)
-    for name, columns in _designs(describe_sets(examples, found), len(residual)).items():
+    for name, columns in _designs(describe_sets(examples, found)).items():
         path = base.with_features(columns)
         for weight in _WEIGHTS:
             errors = path(weight, np.column_stack((residual, drawn)))
@@ -108,8 +108,7 @@ def compare(examples: Multisets, results: Callable[[Multisets], Tensor], *, seed
             if gain > max(gains.values(), default=-np.inf):
                 best, plain = name, errors[:, 0]
             gains[name] = max(gain, gains.get(name, -np.inf))
-    law, bent, plain = (scale**2 * one**2 for one in (residual, bent, plain))
-    return Comparison(law, bent, plain, best, gains[best], by_chance, gains)
+    return Comparison(scale * residual, scale * bent, scale * plain, best, gains[best], by_chance, gains)
 
 
 def describe_sets(examples: Multisets, found: Array) -> Features:
@@ -153,20 +152,38 @@ def describe_sets(examples: Multisets, found: Array) -> Features:
     return Features(_standard(np.stack(symmetric, 1)), _standard(np.stack(ordered, 1)), of_size)
 
 
-def _bends(examples: Multisets, results: Callable[[Multisets], Tensor]) -> tuple[Array, Array]:
-    """Returns the results of a law, and how each bend changes them, in columns of unit length."""
+def natural_splines(points: Array, count: int) -> Callable[[Array], Array]:
+    """Returns natural cubic splines with knots at quantiles of points, as a function :math:`(N)` to :math:`(N, K)`.
+
+    Arguments:
+        points: Finite numbers.
+        count: Largest number :math:`K` of splines.
+
+    Example:
+        >>> splines = natural_splines(np.arange(9.0), 3)
+        >>> splines(np.array([0.0, 4.0])).round(6).tolist()
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    """
     from scipy.interpolate import CubicSpline
 
+    low, width = points.min(), np.ptp(points) or 1.0
+    knots = np.quantile((points - low) / width, np.linspace(0, 1, count))
+    knots = knots[np.concatenate(([True], np.diff(knots) > _CLOSEST_KNOTS))]
+    if len(knots) < 2:
+        return lambda x: np.ones((len(x), 1))
+    spline = CubicSpline(knots, np.eye(len(knots)), bc_type="natural")
+    return lambda x: np.asarray(spline((x - low) / width))
+
+
+def _bends(examples: Multisets, results: Callable[[Multisets], Tensor]) -> tuple[Array, Array]:
+    """Returns the results of a law, and how each bend changes them, in columns of unit length."""
     values = examples.values.clone().requires_grad_()
     found = results(Multisets(values, 1, ptr=examples.ptr))
     (slopes,) = torch.autograd.grad(found.sum(), values)
     x, slope = values.detach().numpy()[:, 0], np.nan_to_num(slopes.numpy()[:, 0], posinf=0.0, neginf=0.0)
     y = found.detach().numpy()
     count = min(_MOST_BENDS, max(2, len(y) // _EXAMPLES_PER_BEND))
-    knots = np.unique(np.quantile(np.concatenate((x, y)), np.linspace(0, 1, count)))
-    if len(knots) < 2:
-        return y, np.zeros((len(y), 0))
-    spline = CubicSpline(knots, np.eye(len(knots)), bc_type="natural")
+    spline = natural_splines(np.concatenate((x, y)), count)
     bends = np.add.reduceat(slope[:, None] * spline(x), examples.ptr[:-1].numpy(), axis=0) - spline(y)
     lengths = np.linalg.norm(bends, axis=0)
     return y, bends[:, lengths > 0] / lengths[lengths > 0]
@@ -219,7 +236,7 @@ class _Base:
         return left_out
 
 
-def _designs(features: Features, count: int) -> dict[str, Array]:
+def _designs(features: Features) -> dict[str, Array]:
     """Returns the columns of each regression, of unit mean square: linear, by size, quadratic and radial."""
     symmetric, ordered, of_size = features.symmetric, features.ordered, features.of_size
     both = np.concatenate((symmetric, ordered), 1)
