@@ -61,7 +61,7 @@ def run(job: Job) -> str:
     else:
         low, high, fold = (NON_LAWS if job.kind == "non-law" else LAWS)[job.name][:3]
         sets, target = draw(low, high, fold, COUNT, job.seed)
-    errors = np.random.default_rng(job.seed).normal(size=len(target))
+    errors = np.random.default_rng([job.seed, 1]).normal(size=len(target))
     try:
         LawRegressor(polish=job.polish).fit(sets, target + job.noise * target.std() * errors)
     except NoLawError as error:

@@ -42,8 +42,8 @@ from abelnet.operation import Operation
 _FITTED = 2_000
 _HELD_OUT = 0.25
 _EXACT = 1e-9
-# Nothing is trained if the misfit has this fraction of the spread, and a regression this fraction of the error.
-_HOPELESS = 0.1
+# Nothing is trained if the misfit has this fraction of the spread, and a regression this fraction of the error of laws.
+_LARGE_MISFIT, _FAR_BETTER = 0.1, 0.01
 PENALTIES = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)
 """Curvature penalties tried for the closed form."""
 
@@ -114,7 +114,7 @@ def learn_law(
 
 def _is_hopeless(misfit: Misfit | None) -> bool:
     """Returns whether training will not repair a law: no bend does, and a regression without a law is far better."""
-    return misfit is not None and misfit.part > _HOPELESS and misfit.plain < _HOPELESS * misfit.law
+    return misfit is not None and misfit.part > _LARGE_MISFIT and misfit.plain < _FAR_BETTER * misfit.law
 
 
 def _plain(law: Law) -> Candidate:
