@@ -27,6 +27,8 @@ _LEAST_EXPLAINED = 0.8
 _EXACT = 1e-9
 # The regressions take time that grows with the examples, and this many show any misfit that matters.
 _MOST_COMPARED = 1_000
+# Memory grows with the elements, of which features of sets need few.
+_MOST_ELEMENTS = 20_000
 # Fewer say nothing beside a law and its bends.
 _FEWEST_COMPARED = 16
 # A misfit is beyond chance if it exceeds all gains under random signs, and their mean by this many standard deviations:
@@ -155,10 +157,18 @@ def check_cap(examples: Multisets) -> None:
 
 @torch.no_grad()
 def _comparable(law: Candidate, fitted: Multisets, held_out: Multisets) -> Multisets:
-    """Returns examples of several elements on which the law has a result, held-out ones first."""
-    examples = Multisets.join([held_out, fitted])
-    kept = ((examples.sizes > 1) & law.results(examples).isfinite()).nonzero()[:, 0]
-    return examples.take(kept[:_MOST_COMPARED])
+    """Returns examples of several elements on which the law has a result, without sets far larger than the others."""
+    some = Multisets.join([_small(part) for part in (held_out, fitted)])
+    kept = ((some.sizes > 1) & law.results(some).isfinite()).nonzero()[:, 0]
+    return some.take(kept[:_MOST_COMPARED])
+
+
+def _small(examples: Multisets) -> Multisets:
+    """Returns the first sets, and of these the smallest that have few enough elements together."""
+    sizes = examples.sizes[:_MOST_COMPARED]
+    order = sizes.argsort(stable=True)
+    few = sizes[order].cumsum(0) <= max(_MOST_ELEMENTS, int(sizes.min()))
+    return examples.take(order[few].sort().values)
 
 
 def _is_beyond_chance(found: Comparison) -> bool:
