@@ -21,6 +21,8 @@ _CLOSE = 0.02
 # The simplest description is taken of those with at most this many times the least squared error, or an error of this
 # fraction of the spread: a spline is not exact where a polynomial is.
 _AS_GOOD, _SMALL = 1.2, 0.03
+# A column whose part beyond the others is this fraction of the largest depends on them.
+_DEPENDENT = 1e-9
 # A part of the results this large that is equal to the largest, or to the smallest, is clipped.
 _CLIPPED = 0.02
 
@@ -92,11 +94,14 @@ def left_out(columns: Array, y: Array) -> Array:
 
     They are NaN if a column is not finite.
     """
+    from scipy.linalg import qr
+
     if not np.isfinite(columns).all():
         return np.full(len(y), np.nan)
     largest = np.abs(columns).max(0)
-    vectors, sizes, _ = np.linalg.svd(columns / np.where(largest > 0, largest, 1.0), full_matrices=False)
-    vectors = vectors[:, sizes > 1e-9 * sizes[0]]
+    vectors, triangle, _ = qr(columns / np.where(largest > 0, largest, 1.0), mode="economic", pivoting=True)
+    sizes = np.abs(np.diag(triangle))
+    vectors = vectors[:, : len(sizes)][:, sizes > _DEPENDENT * sizes[0]]
     kept = 1 - (vectors**2).sum(1)
     return np.asarray((y - vectors @ (vectors.T @ y)) / np.maximum(kept, 1e-9))
 

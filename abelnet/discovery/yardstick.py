@@ -35,6 +35,8 @@ _CENTERS, _WIDTHS = 100, (0.7, 2.0)
 # Ridge penalties of bends and weights of features, in units of the noise: from none to all of the residuals.
 _PENALTIES = np.logspace(-9, 1, 11)
 _WEIGHTS = np.logspace(-2, 5, 8)
+# Squares of singular values below this fraction of the largest are rounding errors.
+_LEAST_SQUARE = 1e-11
 # Sizes that have an intercept and slopes of their own: the most frequent ones with this many examples.
 _MOST_SIZES, _FEWEST_OF_SIZE = 5, 12
 # Draws of the noise, with random signs.
@@ -203,7 +205,7 @@ class _Base:
 
     @staticmethod
     def of(bends: Array, residual: Array) -> _Base:
-        vectors, sizes, _ = np.linalg.svd(bends, full_matrices=False)
+        vectors, sizes = _singular(bends)
         options = [_Base(vectors, penalty / (penalty + sizes**2)) for penalty in _PENALTIES]
         options.append(_Base(vectors, np.ones(len(sizes))))
         return min(options, key=lambda one: float(np.mean(one.left_out(residual) ** 2)))
@@ -221,7 +223,7 @@ class _Base:
 
     def with_features(self, columns: Array) -> Callable[[float, Array], Array]:
         """Returns a function of a weight of the features and of residuals: the errors, left out one by one."""
-        vectors, sizes, _ = np.linalg.svd(self.half(columns), full_matrices=False)
+        vectors, sizes = _singular(self.half(columns))
         vectors = self.half(vectors)
         removed = 1 - self.left
 
@@ -234,6 +236,17 @@ class _Base:
             return errors
 
         return left_out
+
+
+def _singular(columns: Array) -> tuple[Array, Array]:
+    """Returns left singular vectors and singular values, without those that are 0 up to rounding.
+
+    By the Gram matrix: the decomposition of columns that depend on each other may fail to converge.
+    """
+    values, vectors = np.linalg.eigh(columns.T @ columns)
+    kept = values > _LEAST_SQUARE * max(values.max(initial=0.0), 1e-300)
+    sizes = np.sqrt(values[kept])
+    return columns @ (vectors[:, kept] / sizes), sizes
 
 
 def _designs(features: Features) -> dict[str, Array]:
