@@ -65,10 +65,14 @@ class Candidate:
         """Root mean squared error on the held-out examples."""
         return math.sqrt(self.mse)
 
+    def results(self, examples: Multisets) -> Tensor:
+        """Returns the result of each example, differentiable in its elements."""
+        return _fold(self.operation, examples)
+
     @torch.no_grad()
     def squared_errors(self, examples: Multisets) -> Tensor:
         """Returns the squared error of each example; infinite if the law has no result."""
-        return (_fold(self.operation, examples) - examples.targets).square().nan_to_num(math.inf)
+        return (self.results(examples) - examples.targets).square().nan_to_num(math.inf)
 
     def judge(self, examples: Multisets) -> Candidate:
         """Stores the squared errors on held-out examples."""

@@ -15,6 +15,7 @@ from torch import Tensor
 from abelnet.bijections.slopes import FROM_ZERO
 from abelnet.config import Configurable
 from abelnet.discovery import formula
+from abelnet.discovery.evidence import Misfit
 from abelnet.discovery.seen import Seen
 from abelnet.errors import AbelnetError
 from abelnet.multisets import Multisets
@@ -53,6 +54,7 @@ class LearnedLaw(Configurable):
         tried: All candidates, best first.
         eigenvalues: Distance of the examples from any group and from any semigroup.
         seen: Ranges of the examples; None if unknown.
+        misfit: Systematic part of the errors; None if they may be chance.
 
     Example:
         >>> from abelnet import AbelianGroup, Generator
@@ -70,6 +72,7 @@ class LearnedLaw(Configurable):
     tried: Sequence[Tried] = ()
     eigenvalues: dict[str, float] = field(default_factory=dict)
     seen: Seen | None = None
+    misfit: Misfit | None = None
 
     def __post_init__(self) -> None:
         self.tried = [Tried(*row) for row in self.tried]
@@ -196,6 +199,8 @@ class LearnedLaw(Configurable):
         if landmarks:
             lines.append(f"inverses: {self.inverses}")
         lines.append(f"held-out error: {self.rmse:.3g} (explains {100 * self.explained:.6g} % of the variance)")
+        if self.misfit is not None:
+            lines.append(self.misfit.describe())
         return "\n".join(lines)
 
     def config(self) -> dict[str, Any]:

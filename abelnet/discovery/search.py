@@ -13,9 +13,9 @@ One call learns from multisets and their results, without hyperparameters:
 5. of all candidates that explain the held-out examples as well as the best one, the simplest is chosen, and refitted to
    all examples.
 
-If the chosen law explains little, if a plain regression that assumes no law explains the held-out examples of some size
-much better, or if results look capped, the examples follow no such law, and :class:`NoLawError` is raised, unless
-``refuse`` is False.
+If the chosen law explains little, if regressions that assume no law predict its errors, or if results look capped, the
+examples follow no such law, and :class:`NoLawError` is raised, unless ``refuse`` is False:
+:mod:`~abelnet.discovery.evidence`.
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ __all__ = ["PENALTIES", "NoLawError", "capped_at", "distinct", "learn_law"]
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from abelnet.bijections import Even, Generator
 from abelnet.discovery.candidates import Candidate, Curve, Formula, Trained, below, magnitudes, train_abelian_net
+from abelnet.discovery.evidence import Misfit, NoLawError, capped_at, check_cap, check_law, find_misfit
 from abelnet.discovery.families import MAGNITUDES, fit_dictionary
 from abelnet.discovery.report import LearnedLaw, Tried
 from abelnet.discovery.spectral import COORDINATES, Spectral, SpectralFit, fits_coordinate
@@ -46,22 +45,16 @@ from abelnet.operation import Operation
 _FITTED = 2_000
 _HELD_OUT = 0.25
 _EXACT = 1e-9
-_LEAST_EXPLAINED = 0.8
-# A regression is compared with a law at sizes with this many held-out examples.
-_FEWEST_COMPARED = 5
+# Capped curves are fitted to at least this many examples that are not at the bound.
+_FEWEST_FREE = 5
 # Means are tried if at least this fraction of results lie between the elements; noise moves some of them out.
 _BETWEEN = 0.7
 # Other powers of the count are tried if nothing else comes as close as this, in variances of the results.
 _EXPLAINED_BY_COUNTS = 0.02
-# Results equal to the extreme one, at least this many and this fraction, are capped.
-_FEWEST_CAPPED, _CAPPED = 3, 0.02
-Array = np.ndarray[Any, np.dtype[np.float64]]
+# Nothing is trained if the misfit has this fraction of the spread, and a regression this fraction of the error of laws.
+_LARGE_MISFIT, _FAR_BETTER = 0.1, 0.01
 PENALTIES = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)
 """Curvature penalties tried for the closed form."""
-
-
-class NoLawError(AbelnetError):
-    """Raised if examples follow no commutative, associative law; the message has the evidence."""
 
 
 def learn_law(
@@ -123,10 +116,8 @@ def learn_law(
         add_formulas(forms=("scaled sum",))
     tried = plain + curves
     best = min(tried, key=lambda one: one.mse)
-    # If a regression that assumes no law is exact and laws are not, training will not find a law either.
-    regression = _plain_regression(fitted, held_out, best.errors)
-    hopeless = best.mse > 0.01 * spread and bool(regression) and all(row.plain < 1e-6 * spread for row in regression)
-    if polish and not hopeless and (_simplest(tried, spread) in curves or best.mse > 0.05 * spread):
+    poor = _simplest(tried, spread) in curves or best.mse > 0.05 * spread
+    if polish and poor and not _is_hopeless(find_misfit(best, fitted, held_out)):
         say("training")
         # The bound of a capped curve is one of its results, which training would move.
         free = [one for one in curves if not one.is_capped]
@@ -136,14 +127,20 @@ def learn_law(
         tried += [net, Trained.of(straight, fitted).judge(held_out)]
     winner = _simplest(tried, spread)
     explained = 1 - winner.mse / spread
+    misfit = find_misfit(winner, fitted, held_out)
     if refuse:
-        _check_law(winner, explained, fitted, held_out, eigenvalues)
+        check_law(winner, explained, misfit, eigenvalues)
         if winner.mse > exact and not winner.is_capped:
-            _check_cap(examples)
+            check_cap(examples)
     say("fitting to all")
     law = winner.fit_to_all(examples, stream.fits)
     ranking = [Tried(one.title, one.parameters, one.rmse) for one in sorted(tried, key=lambda one: one.mse)]
-    return LearnedLaw(law.operation, law.title, winner.rmse, explained, ranking, eigenvalues, stream.seen)
+    return LearnedLaw(law.operation, law.title, winner.rmse, explained, ranking, eigenvalues, stream.seen, misfit)
+
+
+def _is_hopeless(misfit: Misfit | None) -> bool:
+    """Returns whether training will not repair a law: no bend does, and a regression without a law is far better."""
+    return misfit is not None and misfit.part > _LARGE_MISFIT and misfit.plain < _FAR_BETTER * misfit.law
 
 
 class _Scope(NamedTuple):
@@ -284,7 +281,7 @@ def _capped_curves(fitted: Multisets, held_out: Multisets, bound: float) -> list
     free = below(fitted, bound)
     found: list[Candidate] = []
     for coordinate in COORDINATES:
-        if len(free) >= _FEWEST_COMPARED and fits_coordinate(fitted, coordinate):
+        if len(free) >= _FEWEST_FREE and fits_coordinate(fitted, coordinate):
             fit = SpectralFit(coordinate=coordinate).partial_fit(free)
             solutions = [(fit.solve(penalty)[0], penalty) for penalty in PENALTIES]
             found += _best_curves(solutions, held_out, bound=bound)
@@ -293,84 +290,3 @@ def _capped_curves(fitted: Multisets, held_out: Multisets, bound: float) -> list
 
 def _first_power() -> Generator:
     return Generator(1, MAGNITUDES, [1.0], dtype=torch.float64)
-
-
-def _check_law(
-    winner: Candidate, explained: float, fitted: Multisets, held_out: Multisets, eigenvalues: dict[str, float]
-) -> None:
-    """Raises if the chosen law explains little, or much less than a regression that assumes no law."""
-    evidence = f"the best law, {winner.title}, explains {100 * explained:.3g} % of the variance of held-out results"
-    values = ", ".join(f"{name}: {value:.2g}" for name, value in eigenvalues.items())
-    spread = float(held_out.targets.var(unbiased=False))
-    # A law holds at every size; by more than chance, and by enough to matter.
-    worse = [
-        row
-        for row in _plain_regression(fitted, held_out, winner.errors)
-        if row.plain < 0.25 * row.ours and row.ours > 1e-6 * spread
-    ]
-    if worse:
-        row = max(worse, key=lambda row: row.ours / max(row.plain, 1e-300))
-        evidence += (
-            f"; on sets of {row.size} its error is {row.ours**0.5:.3g}, that of a plain regression without a law is "
-            f"{row.plain**0.5:.3g}"
-        )
-    if worse or not explained >= _LEAST_EXPLAINED:
-        raise NoLawError(
-            f"y: expected the results of a commutative, associative law; {evidence}; eigenvalues (0 for a law, about 1 "
-            f"for none): {values}"
-        )
-
-
-def capped_at(examples: Multisets) -> list[float]:
-    """Returns the largest and the smallest result, if many results are equal to it, as if they were capped."""
-    results = examples.targets[examples.sizes > 1]
-    counts = {float(end): int((results == end).sum()) for end in (results.max(), results.min())}
-    return [end for end, count in counts.items() if count >= _FEWEST_CAPPED and count > _CAPPED * len(results)]
-
-
-def _check_cap(examples: Multisets) -> None:
-    """Raises if many results are equal to the largest or the smallest one, as if they were capped."""
-    results = examples.targets[examples.sizes > 1]
-    for end in capped_at(examples):
-        count, name = int((results == end).sum()), "largest" if end == results.max() else "smallest"
-        raise NoLawError(
-            f"y: expected the results of a commutative, associative law; {count} of {len(results)} results are "
-            f"equal to the {name}, {end:g}, as if they were capped, and no law found gives exactly these; "
-            "leave them out to learn the law of the others"
-        )
-
-
-class _Compared(NamedTuple):
-    """Mean squared errors on held-out sets of one size: of a plain regression, and of a law."""
-
-    size: int
-    plain: float
-    ours: float
-
-
-def _plain_regression(fitted: Multisets, held_out: Multisets, errors: Tensor) -> list[_Compared]:
-    """Compares a law with a regression that assumes none, at each size with enough examples."""
-    rows = []
-    for size in sorted(set(fitted.sizes.tolist())):
-        train_rows, test_rows = fitted.sizes == size, held_out.sizes == size
-        if size < 2 or int(test_rows.sum()) < _FEWEST_COMPARED:
-            continue
-        inputs = fitted.take(train_rows).values.reshape(-1, size).numpy()
-        outputs = held_out.take(test_rows).values.reshape(-1, size).numpy()
-        degree = max((d for d in (1, 2, 3) if 3 * (2 * size + math.comb(size + d, d)) <= len(inputs)), default=0)
-        if degree == 0:
-            continue
-        scale = float(np.abs(inputs).max()) or 1.0
-        target = fitted.targets[train_rows].numpy()
-        weights = np.linalg.lstsq(_features(inputs / scale, degree), target, rcond=1e-10)[0]
-        found = _features(outputs / scale, degree) @ weights
-        plain = (found - held_out.targets[test_rows].numpy()) ** 2
-        rows.append(_Compared(size, float(plain.mean()), float(errors[test_rows].mean())))
-    return rows
-
-
-def _features(values: Array, degree: int) -> Array:
-    """Returns the features of the regression: polynomials of the elements in order, and the elements sorted."""
-    chosen = (one for d in range(1, degree + 1) for one in combinations_with_replacement(range(values.shape[1]), d))
-    columns = [np.ones(len(values)), *(values[:, one].prod(1) for one in chosen)]
-    return np.concatenate((np.stack(columns, 1), np.sort(values, 1)), 1)

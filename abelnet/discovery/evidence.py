@@ -1,0 +1,195 @@
+"""Evidence against a law: what regressions that assume no law explain and the law does not, and results at a cap."""
+
+from __future__ import annotations
+
+__all__ = ["Misfit", "NoLawError", "capped_at", "check_cap", "check_law", "find_misfit"]
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from abelnet.config import Configurable
+from abelnet.discovery.nearest import nearest
+from abelnet.discovery.yardstick import Comparison, compare
+from abelnet.errors import AbelnetError
+from abelnet.multisets import Multisets
+
+if TYPE_CHECKING:
+    from abelnet.discovery.candidates import Candidate
+
+# A law that explains less is none, whatever the noise.
+_LEAST_EXPLAINED = 0.8
+# Errors below this fraction of the spread are rounding: nothing is left to explain.
+_EXACT = 1e-9
+# The regressions take time that grows with the examples, and this many show any misfit that matters.
+_MOST_COMPARED = 1_000
+# Memory grows with the elements, of which features of sets need few.
+_MOST_ELEMENTS = 20_000
+# Fewer say nothing beside a law and its bends.
+_FEWEST_COMPARED = 16
+# A misfit is beyond chance if it exceeds all gains under random signs, and their mean by this many standard deviations:
+# the gains have heavier tails than a normal distribution, and every table is tested.
+_DEVIATIONS = 6.0
+# A larger misfit, in standard deviations of the results, contradicts a law; a smaller one is reported. The curve of a
+# true law is, beyond its bends, a few tenths of a percent off where it is steep.
+_SERIOUS = 0.02
+# A misfit below this fraction of the spread matters to nobody, and curves have such.
+_TOLERATED = 1e-3
+# The order matters if without it regressions explain less than this fraction of what they explain with it, or leave
+# more than this many times the squared error.
+_WITHOUT_ORDER, _LEFT_WITHOUT_ORDER = 0.7, 1.4
+# What describes the results has to remove this fraction of the misfit.
+_DESCRIBED = 0.9
+# Results equal to the extreme one, at least this many and this fraction, are capped.
+_FEWEST_CAPPED, _CAPPED = 3, 0.02
+
+
+class NoLawError(AbelnetError):
+    """Raised if examples follow no commutative, associative law; the message has the evidence."""
+
+
+@dataclass(frozen=True)
+class Misfit(Configurable):
+    """Part of the results, beyond chance, that a regression without a law predicts and a law does not.
+
+    Attributes:
+        size: Root mean square of the misfit.
+        part: The same as a fraction of the standard deviation of the results.
+        law: Root mean squared error of the law, with the best bend of its curve.
+        plain: Root mean squared error of the regression.
+        contradicts: Whether the misfit is too large for a law.
+        nearest: What the results are instead, and what to try; empty unless the misfit contradicts.
+
+    Example:
+        >>> Misfit(0.02, 0.01, 0.05, 0.046, False).describe()
+        'misfit: 0.02 (1 % of the spread) of the error is systematic'
+    """
+
+    size: float
+    part: float
+    law: float
+    plain: float
+    contradicts: bool
+    nearest: str = ""
+
+    def describe(self) -> str:
+        """Returns the misfit in words."""
+        return f"misfit: {self.size:.2g} ({100 * self.part:.2g} % of the spread) of the error is systematic"
+
+    def config(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def find_misfit(law: Candidate, fitted: Multisets, held_out: Multisets) -> Misfit | None:
+    """Returns the systematic part of the errors of a law; None if they may be chance.
+
+    Arguments:
+        law: The law, with its errors on the held-out examples.
+        fitted: Examples that it was fitted to.
+        held_out: The others.
+    """
+    spread = float(held_out.targets.std(unbiased=False)) if len(held_out) > 1 else 0.0
+    if law.mse <= (_EXACT * spread) ** 2 or not math.isfinite(law.mse):
+        return None
+    examples = _comparable(law, fitted, held_out)
+    if len(examples) < _FEWEST_COMPARED:
+        return None
+    spread = float(examples.targets.std(unbiased=False))
+    if not 0 < spread < math.inf:
+        return None
+    found = compare(examples, law.results)
+    if not _is_beyond_chance(found):
+        return None
+    bent, plain = (
+        float(np.linalg.norm(errors / spread)) / math.sqrt(len(errors)) for errors in (found.bent, found.plain)
+    )
+    part = math.sqrt(max(bent**2 - plain**2, 0.0))
+    if part < _TOLERATED:
+        return None
+    near = ""
+    if part > _SERIOUS:
+        allowed = plain**2 + (1 - _DESCRIBED) * part**2
+        near = nearest(examples, allowed, by_order=_is_ordered(found))
+    return Misfit(part * spread, part, bent * spread, plain * spread, part > _SERIOUS, near)
+
+
+def check_law(law: Candidate, explained: float, misfit: Misfit | None, eigenvalues: Mapping[str, float]) -> None:
+    """Raises :class:`NoLawError` if a law explains little, or if its misfit contradicts it.
+
+    Arguments:
+        law: The best law.
+        explained: Fraction of the variance of held-out results that it explains.
+        misfit: Its misfit.
+        eigenvalues: Distances of the examples from any law.
+    """
+    contradicted = misfit is not None and misfit.contradicts
+    if explained >= _LEAST_EXPLAINED and not contradicted:
+        return
+    parts = [f"the best law, {law.title}, explains {100 * explained:.3g} % of the variance of held-out results"]
+    if misfit is not None and contradicted:
+        parts.append(f"its error is {misfit.law:.3g}, that of a regression without a law {misfit.plain:.3g}")
+        parts.append(misfit.nearest)
+    values = ", ".join(f"{name}: {value:.2g}" for name, value in eigenvalues.items())
+    parts.append(f"eigenvalues (0 for a law, about 1 for none): {values}")
+    raise NoLawError(f"y: expected the results of a commutative, associative law; {'; '.join(parts)}")
+
+
+def capped_at(examples: Multisets) -> list[float]:
+    """Returns the largest and the smallest result, if many results are equal to it, as if they were capped.
+
+    Example:
+        >>> capped_at(Multisets.from_arrays([[1, 2], [4, 5], [5, 3], [2, 4], [5, 5]], [3, 8, 8, 6, 8]))
+        [8.0]
+    """
+    results = examples.targets[examples.sizes > 1]
+    counts = {float(end): int((results == end).sum()) for end in (results.max(), results.min())}
+    return [end for end, count in counts.items() if count >= _FEWEST_CAPPED and count > _CAPPED * len(results)]
+
+
+def check_cap(examples: Multisets) -> None:
+    """Raises :class:`NoLawError` if many results are equal to the largest or the smallest one, as if capped.
+
+    Arguments:
+        examples: Examples that no law explains exactly.
+    """
+    results = examples.targets[examples.sizes > 1]
+    for end in capped_at(examples):
+        count, name = int((results == end).sum()), "largest" if end == results.max() else "smallest"
+        raise NoLawError(
+            f"y: expected the results of a commutative, associative law; {count} of {len(results)} results are "
+            f"equal to the {name}, {end:g}, as if they were capped, and no law found gives exactly these; "
+            "leave them out to learn the law of the others"
+        )
+
+
+@torch.no_grad()
+def _comparable(law: Candidate, fitted: Multisets, held_out: Multisets) -> Multisets:
+    """Returns examples of several elements on which the law has a result, without sets far larger than the others."""
+    some = Multisets.join([_small(part) for part in (held_out, fitted)])
+    kept = ((some.sizes > 1) & law.results(some).isfinite()).nonzero()[:, 0]
+    return some.take(kept[:_MOST_COMPARED])
+
+
+def _small(examples: Multisets) -> Multisets:
+    """Returns the first sets, and of these the smallest that have few enough elements together."""
+    sizes = examples.sizes[:_MOST_COMPARED]
+    order = sizes.argsort(stable=True)
+    few = sizes[order].cumsum(0) <= max(_MOST_ELEMENTS, int(sizes.min()))
+    return examples.take(order[few].sort().values)
+
+
+def _is_beyond_chance(found: Comparison) -> bool:
+    chance = found.by_chance
+    return bool(found.gain > max(chance.max(), chance.mean() + _DEVIATIONS * chance.std()))
+
+
+def _is_ordered(found: Comparison) -> bool:
+    """Returns whether features that depend on the order predict much better than those that do not."""
+    ordered, symmetric = (
+        max(gain for name, gain in found.gains.items() if name.startswith(kind)) for kind in ("ordered", "symmetric")
+    )
+    return symmetric < _WITHOUT_ORDER * ordered or 1 - symmetric > _LEFT_WITHOUT_ORDER * (1 - ordered)
