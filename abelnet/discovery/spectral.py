@@ -203,6 +203,8 @@ class SpectralFit:
         for hypothesis, residual in (("group", self.residual), ("mean", self.mean_residual)):
             value, c = self._smallest(residual, None, penalty)
             curve, slopes = _rising(basis.curve(places) @ c, basis.slope(places) @ c)
+            if hypothesis == "mean":  # known up to a constant
+                curve = curve - curve.mean()
             found.append(Spectral(hypothesis, value, None, places, curve, slopes, self.coordinate))
         j = self._best_pole(penalty)
         value, c = self._smallest(self.residual, j, penalty)

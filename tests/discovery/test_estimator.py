@@ -65,7 +65,7 @@ def test_bad_input(X: Any, y: Any, message: str) -> None:
 
 def test_in_the_manner_of_scikit_learn() -> None:
     model = clone(LawRegressor(seed=3, polish=False))
-    assert model.get_params() == {"seed": 3, "refuse": True, "polish": False}
+    assert model.get_params() == {"seed": 3, "refuse": True, "polish": False, "only": None}
     assert model.set_params(seed=1).seed == 1
     with pytest.raises(AbelnetError, match="expected a fitted model, got none; call fit first"):
         model.predict([[1.0]])
