@@ -76,12 +76,12 @@ class Generator(Elementwise):
         self.check_state()
 
     def check_state(self) -> None:
-        valid = torch.as_tensor(self.family.is_valid(*(value.detach() for value in self.values)))
-        for name, value in zip(self.family.parameters, self.values, strict=True):
-            if not peek((value.isfinite() & valid).all(), True):
-                expected = {"finite": "", "nonzero": " other than 0", "positive": " above 0"}
-                kind = f"a finite number{expected[self.family.parameters_are]}"
-                raise AbelnetError(f"{name}: expected {kind}, got {value.tolist()}")
+        expected = {"finite": "", "nonzero": " other than 0", "positive": " above 0"}
+        family = self.family
+        for name, value, kind in zip(family.parameters, self.values, family.parameters_are, strict=True):
+            allowed = {"finite": True, "nonzero": value != 0, "positive": value > 0}[kind]
+            if not peek((value.isfinite() & allowed).all(), True):
+                raise AbelnetError(f"{name}: expected a finite number{expected[kind]}, got {value.tolist()}")
 
     @property
     def kind(self) -> str:
@@ -114,7 +114,8 @@ class Generator(Elementwise):
         return self.family.log_slope(x, *self.values).expand_as(x)
 
     def turning_points(self, dimension: int = 0) -> Tensor:
-        return torch.tensor(self.family.turns, dtype=torch.float64)
+        theta = (float(value.detach()[dimension]) for value in self.values)
+        return torch.tensor(self.family.turning_points(*theta), dtype=torch.float64)
 
     def expression(self, x: Expr, dimension: int = 0) -> Expr:
         return self.family.expression(x, *self._theta(dimension))

@@ -28,6 +28,7 @@ from torch import Tensor
 
 from abelnet.bijections import FAMILIES, Bijection, Even, Generator
 from abelnet.bijections.families import Family
+from abelnet.bijections.families.base import Form
 from abelnet.laws import Polynomial, Sum
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
@@ -35,6 +36,8 @@ from abelnet.operation import Operation
 # Residual where a law has no result, in standard deviations of the results.
 _IMPOSSIBLE = 1e3
 _STARTS = 3
+# Starts that lead to an error below this, in standard deviations of the results, need no others beside them.
+_EXACT = 1e-10
 _PLAINEST = next(iter(FAMILIES))
 # Factors of a product beyond this, or its inverse, are those of no law but of a fit that diverges.
 _SMALLEST_FACTOR = 1e-100
@@ -212,19 +215,37 @@ def fit_dictionary(examples: Multisets, kinds: Sequence[str] = tuple(FAMILIES)) 
         examples: The examples.
         kinds: Families to fit besides the affine one.
     """
-    others = [kind for kind in kinds if kind != _PLAINEST]
-    order = [(_PLAINEST, "sum", False), (_PLAINEST, "sum", True), (_PLAINEST, "product", True)]
-    order += [(kind, "sum", False) for kind in others]
-    order += [(kind, form, True) for form in ("sum", "product") for kind in others]
-    for kind, form, shifted in order:
-        scored = [(entry.loss(examples), i, entry) for i, entry in enumerate(_starts(kind, form, shifted, examples))]
-        scored = sorted(item for item in scored if math.isfinite(item[0]))[:_STARTS]
-        if scored:
-            polished = [entry.polish(examples, 100) for _, _, entry in scored]
+    exact = (_EXACT * float(examples.targets.std())) ** 2
+    for kind, form in _order(kinds):
+        polished: list[Entry] = []
+        for start in _best_starts(kind, form, examples):
+            polished.append(start.polish(examples, 100))
+            if polished[-1].loss(examples) <= exact:
+                break
+        if polished:
             yield min(polished, key=lambda entry: entry.loss(examples))
 
 
-def _starts(kind: str, form: str, shifted: bool, examples: Multisets) -> Iterator[Entry]:
+def _order(kinds: Sequence[str]) -> Iterator[tuple[str, Form]]:
+    """Yields what is tried: the affine family, then common families by their forms, then the others."""
+    forms: tuple[Form, ...] = ("sum", "shifted sum", "product")
+    tiers = [[_PLAINEST], *([kind for kind in kinds if FAMILIES[kind].is_common is common] for common in (True, False))]
+    for i, tier in enumerate(tiers):
+        chosen = [kind for kind in tier if i == 0 or kind != _PLAINEST]
+        yield from ((kind, form) for form in forms for kind in chosen if form in FAMILIES[kind].forms)
+
+
+def _best_starts(kind: str, form: Form, examples: Multisets) -> list[Entry]:
+    """Returns the best initial values, at most one for each θ: those of one θ lead to the same minimum."""
+    best: dict[tuple[float, ...], tuple[float, Entry]] = {}
+    for entry in _starts(kind, form, examples):
+        loss = entry.loss(examples)
+        if math.isfinite(loss) and (entry.theta not in best or loss < best[entry.theta][0]):
+            best[entry.theta] = loss, entry
+    return [entry for _, entry in sorted(best.values(), key=lambda item: item[0])[:_STARTS]]
+
+
+def _starts(kind: str, form: Form, examples: Multisets) -> Iterator[Entry]:
     """Yields initial values on a grid; the coefficient in which the latent equation is linear is solved for."""
     more = (examples.sizes - 1).to(examples.targets.dtype)
     family = FAMILIES[kind]
@@ -234,8 +255,11 @@ def _starts(kind: str, form: str, shifted: bool, examples: Multisets) -> Iterato
         if not u.isfinite().all() or not several.any():
             continue
         if form == "sum":
+            yield Entry(kind, form, theta, ())
+            continue
+        if form == "shifted sum":
             shift = ((v - examples.sum(u)[:, 0]) / more)[several].median().item()
-            yield Entry(kind, form, theta, (shift,) if shifted else ())
+            yield Entry(kind, "sum", theta, (shift,))
             continue
         for absorbing in _absorbing_grid(u[:, 0]):
             logs = examples.sum((u - absorbing).abs().log())[:, 0]
