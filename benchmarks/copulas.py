@@ -76,14 +76,15 @@ def inverted(curve: Curve, u: Array) -> Array:
 
 def draw(curve: Curve, sizes: tuple[int, int], count: int, random: np.random.Generator) -> tuple[list[Array], Array]:
     """Returns sets of these sizes, and their results."""
-    cap = float(curve(np.array([1e-290]))[0])
+    before, cap = curve(np.array([1e-200, 1e-290]))
+    is_strict = np.isinf(cap) or cap - before > 1e-6 * cap
     sets, sums = [], []
     for size in random.integers(*sizes, count):
-        if cap < 1e3:  # not strict
+        if is_strict:
+            one = random.uniform(0.01, 1, size)
+        else:
             parts = random.dirichlet(np.ones(size)) * random.uniform(0.05, 0.95) * cap
             one = inverted(curve, parts)
-        else:
-            one = random.uniform(0.01, 1, size)
         sets.append(one)
         sums.append(curve(one).sum())
     return sets, inverted(curve, np.array(sums))

@@ -36,6 +36,8 @@ from abelnet.operation import Operation
 # Residual where a law has no result, in standard deviations of the results.
 _IMPOSSIBLE = 1e3
 _STARTS = 3
+# Evaluations that show which start is best, and those that the best one takes from there.
+_FEW, _MANY = 40, 100
 # Starts that lead to an error below this, in standard deviations of the results, need no others beside them.
 _EXACT = 1e-10
 _PLAINEST = next(iter(FAMILIES))
@@ -219,11 +221,11 @@ def fit_dictionary(examples: Multisets, kinds: Sequence[str] = tuple(FAMILIES)) 
     for kind, form in _order(kinds):
         polished: list[Entry] = []
         for start in _best_starts(kind, form, examples):
-            polished.append(start.polish(examples, 100))
+            polished.append(start.polish(examples, _FEW))
             if polished[-1].loss(examples) <= exact:
                 break
         if polished:
-            yield min(polished, key=lambda entry: entry.loss(examples))
+            yield min(polished, key=lambda entry: entry.loss(examples)).polish(examples, _MANY)
 
 
 def _order(kinds: Sequence[str]) -> Iterator[tuple[str, Form]]:
@@ -236,13 +238,19 @@ def _order(kinds: Sequence[str]) -> Iterator[tuple[str, Form]]:
 
 
 def _best_starts(kind: str, form: Form, examples: Multisets) -> list[Entry]:
-    """Returns the best initial values, at most one for each θ: those of one θ lead to the same minimum."""
+    """Returns the best initial values, at most one for each θ, and at least one for each combination of signs of θ.
+
+    Those of one θ often lead to the same minimum, and those with other signs, such as powers below 0, to another.
+    """
     best: dict[tuple[float, ...], tuple[float, Entry]] = {}
     for entry in _starts(kind, form, examples):
         loss = entry.loss(examples)
         if math.isfinite(loss) and (entry.theta not in best or loss < best[entry.theta][0]):
             best[entry.theta] = loss, entry
-    return [entry for _, entry in sorted(best.values(), key=lambda item: item[0])[:_STARTS]]
+    ranked = [entry for _, entry in sorted(best.values(), key=lambda item: item[0])]
+    signs = [tuple(value > 0 for value in entry.theta) for entry in ranked]
+    first = [entry for i, entry in enumerate(ranked) if signs[i] not in signs[:i]]
+    return first + [entry for entry in ranked if entry not in first][: max(0, _STARTS - len(first))]
 
 
 def _starts(kind: str, form: Form, examples: Multisets) -> Iterator[Entry]:
@@ -265,9 +273,18 @@ def _starts(kind: str, form: Form, examples: Multisets) -> Iterator[Entry]:
             logs = examples.sum((u - absorbing).abs().log())[:, 0]
             ratio = ((v - absorbing).abs().log() - logs) / more
             sound = several & ratio.isfinite()
-            if sound.any():
-                size = math.exp(min(50.0, max(-50.0, ratio[sound].median().item())))
-                yield from (Entry(kind, form, theta, (absorbing, sign * size)) for sign in (1.0, -1.0))
+            if not sound.any():
+                continue
+            size = math.exp(min(50.0, max(-50.0, ratio[sound].median().item())))
+            # The sign of γ shows in sets of an even number of elements, where its power is odd.
+            is_even = sound & (more % 2 == 1)
+            below = (examples.sum((u < absorbing).to(u.dtype))[:, 0] + (v < absorbing).to(u.dtype)) % 2
+            rising = below[is_even].mean().item() <= 0.5 if is_even.any() else None
+            yield from (
+                Entry(kind, form, theta, (absorbing, sign * size))
+                for sign in (1.0, -1.0)
+                if rising is None or rising is (sign > 0)
+            )
 
 
 def _absorbing_grid(seen: Tensor) -> list[float]:

@@ -98,10 +98,9 @@ class _ReflectedPower(Family):
 
     def starts(self, values: Tensor, results: Tensor) -> list[tuple[float, ...]]:
         high, size = float(values.max()), spread(values)
-        natural = [1.0] if 0 <= float(values.min()) and high <= 1 else []
-        ends = [*natural, high + 0.1 * size, high + size]
-        powers = [p for p in (0.5, 1.5, 3.0, -1.0) if p > 0 or high < ends[0]]
-        return [(c, p) for c in ends for p in powers]
+        is_unit = 0 <= float(values.min()) and high <= 1
+        ends = [1.0 if is_unit else high + 0.1 * size, high + size]
+        return [(c, p) for c in ends for p in (0.5, 1.5, 3.0, -1.0) if p > 0 or c > high]
 
     def name_of(self, form: str, theta: tuple[float, ...], coefficients: tuple[float, ...]) -> str | None:
         c, p = theta
@@ -155,7 +154,7 @@ class _ShiftedPower(Family):
 
     def starts(self, values: Tensor, results: Tensor) -> list[tuple[float, ...]]:
         low, size = float(values.min()), spread(values)
-        return [(part * size - low, p) for part in (0.3, 1.0, 4.0) for p in (-2.0, -1.0, 0.5, 2.0, 4.0)]
+        return [(part * size - low, p) for part in (0.5, 4.0) for p in (-2.0, -1.0, 0.5, 3.0)]
 
     def name_of(self, form: str, theta: tuple[float, ...], coefficients: tuple[float, ...]) -> str | None:
         c, p = theta

@@ -135,7 +135,8 @@ class _LogPower(_UnitFamily):
     def expression_of(self, y: Expr, *theta: Expr) -> Expr:
         import sympy
 
-        return (-sympy.log(y)) ** theta[0]
+        # The magnitude: sympy takes powers of −1 out of those of −log y.
+        return sympy.Abs(sympy.log(y)) ** theta[0]
 
     def inverse_expression_of(self, u: Expr, *theta: Expr) -> Expr:
         import sympy
