@@ -1,9 +1,9 @@
 """Nelsen's 22 Archimedean copulas at two parameters each, learned from 500 sets of 2–4 numbers. One thread.
 
-The generators come from the package ``copul``; results are folded with them in float64 and inverted by bisection. Strict
-generators fold numbers drawn evenly from 0.01 to 1. The others are 0 beyond a sum of φ(0): their numbers are the parts of
-a random sum below it, so that no result is at that cap. Errors are root mean squared errors divided by the standard
-deviation of the true results.
+The generators come from the package ``copul``; results are folded with them in float64 and inverted by bisection.
+Strict generators fold numbers drawn evenly from 0.01 to 1. The others are 0 beyond a sum of φ(0): their numbers are the
+parts of a random sum below it, so that no result is at that cap. Errors are root mean squared errors divided by the
+standard deviation of the true results.
 """
 
 from __future__ import annotations
@@ -131,6 +131,7 @@ def main() -> None:
 
 def law_name(operation):
     return None
+
 
 if __name__ == "__main__":
     main()

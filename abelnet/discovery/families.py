@@ -238,19 +238,25 @@ def _order(kinds: Sequence[str]) -> Iterator[tuple[str, Form]]:
 
 
 def _best_starts(kind: str, form: Form, examples: Multisets) -> list[Entry]:
-    """Returns the best initial values, at most one for each θ, and at least one for each combination of signs of θ.
+    """Returns the best initial values, at most one for each θ, and at least one for each combination of signs.
 
-    Those of one θ often lead to the same minimum, and those with other signs, such as powers below 0, to another.
+    Those of one θ often lead to the same minimum. Least squares seldom crosses 0, where a power or a factor γ is no law,
+    so the best of other signs lead to other minima.
     """
-    best: dict[tuple[float, ...], tuple[float, Entry]] = {}
+    best: dict[tuple[object, ...], tuple[float, Entry]] = {}
     for entry in _starts(kind, form, examples):
-        loss = entry.loss(examples)
-        if math.isfinite(loss) and (entry.theta not in best or loss < best[entry.theta][0]):
-            best[entry.theta] = loss, entry
+        loss, key = entry.loss(examples), (*entry.theta, _signs(entry))
+        if math.isfinite(loss) and (key not in best or loss < best[key][0]):
+            best[key] = loss, entry
     ranked = [entry for _, entry in sorted(best.values(), key=lambda item: item[0])]
-    signs = [tuple(value > 0 for value in entry.theta) for entry in ranked]
-    first = [entry for i, entry in enumerate(ranked) if signs[i] not in signs[:i]]
-    return first + [entry for entry in ranked if entry not in first][: max(0, _STARTS - len(first))]
+    signs = [_signs(entry) for entry in ranked]
+    first = [i for i in range(len(ranked)) if signs[i] not in signs[:i]]
+    rest = [i for i in range(len(ranked)) if i not in first]
+    return [ranked[i] for i in first + rest[: max(0, _STARTS - len(first))]]
+
+
+def _signs(entry: Entry) -> tuple[bool, ...]:
+    return *(value > 0 for value in entry.theta), entry.form == "product" and entry.coefficients[-1] > 0
 
 
 def _starts(kind: str, form: Form, examples: Multisets) -> Iterator[Entry]:

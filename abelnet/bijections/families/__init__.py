@@ -10,9 +10,14 @@ from __future__ import annotations
 __all__ = ["FAMILIES", "Family"]
 
 from abelnet.bijections.families.base import Family
-from abelnet.bijections.families.common import COMMON
+from abelnet.bijections.families.copulas import COPULAS
+from abelnet.bijections.families.exponentials import EXPONENTIALS
+from abelnet.bijections.families.powers import POWERS
 from abelnet.bijections.families.shifted import SHIFTED
+from abelnet.bijections.families.sigmoids import SIGMOIDS
 from abelnet.bijections.families.unit import UNIT
 
-FAMILIES: dict[str, Family] = {family.name: family for family in (*COMMON, *SHIFTED, *UNIT)}
+FAMILIES: dict[str, Family] = {
+    family.name: family for family in (*POWERS, *EXPONENTIALS, *SIGMOIDS, *SHIFTED, *UNIT, *COPULAS)
+}
 """Families by name, simplest first."""

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-__all__ = ["TIED", "Family", "Form", "Number", "Parameter", "close", "limit", "log_size", "spread", "up_to"]
+__all__ = [
+    "TIED",
+    "Family",
+    "Form",
+    "Number",
+    "Parameter",
+    "close",
+    "limit",
+    "log_size",
+    "spread",
+    "typical_size",
+    "up_to",
+]
 
 import math
 from abc import ABC, abstractmethod
@@ -164,3 +176,8 @@ def spread(values: Tensor) -> float:
     """Returns the median distance from the median, above 0."""
     distances = (values - values.median()).abs()
     return float(distances.median()) or float(distances.max()) or 1.0
+
+
+def typical_size(values: Tensor) -> float:
+    """Returns the median magnitude, above 0."""
+    return float(values.abs().median()) or float(values.abs().max()) or 1.0

@@ -98,7 +98,7 @@ class _ReflectedPower(Family):
 
     def starts(self, values: Tensor, results: Tensor) -> list[tuple[float, ...]]:
         high, size = float(values.max()), spread(values)
-        is_unit = 0 <= float(values.min()) and high <= 1
+        is_unit = float(values.min()) >= 0 and high <= 1
         ends = [1.0 if is_unit else high + 0.1 * size, high + size]
         return [(c, p) for c in ends for p in (0.5, 1.5, 3.0, -1.0) if p > 0 or c > high]
 
