@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     )
     from abelnet.discovery import LawRegressor, NoLawError
     from abelnet.errors import AbelnetError, ExtrapolationWarning
-    from abelnet.laws import Constant, Law, Maximum, Minimum, Polynomial, Product, Sum
+    from abelnet.laws import CappedSum, Constant, Law, Maximum, Mean, Minimum, Polynomial, Product, Sum
     from abelnet.multisets import Multisets
     from abelnet.operation import AbelianGroup, AbelianNet, AbelianSemigroup, Operation
     from abelnet.saving import load, save
@@ -51,7 +51,7 @@ _HOMES = {
     ),
     "discovery": ("LawRegressor", "NoLawError"),
     "errors": ("AbelnetError", "ExtrapolationWarning"),
-    "laws": ("Constant", "Law", "Maximum", "Minimum", "Polynomial", "Product", "Sum"),
+    "laws": ("CappedSum", "Constant", "Law", "Maximum", "Mean", "Minimum", "Polynomial", "Product", "Sum"),
     "multisets": ("Multisets",),
     "operation": ("AbelianGroup", "AbelianNet", "AbelianSemigroup", "Operation"),
     "saving": ("load", "save"),

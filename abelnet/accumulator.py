@@ -117,12 +117,12 @@ class Accumulator:
 
     @_alone
     def remove(self, x: Tensor) -> None:
-        """Removes one element that was added before; groups only."""
+        """Removes one element that was added before; groups, capped sums and means only."""
         self._check_parameters()  # training may have changed a group into another law
         if self.count == 0:
             raise AbelnetError("remove: expected an element that was added before, got none; the accumulator is empty")
-        if not self._law.is_group:
-            raise AbelnetError(f"remove: expected the law of a group, got {self._law.name}, which has no inverses")
+        if not self._law.has_removal:
+            raise AbelnetError(f"remove: expected a law whose states can be subtracted, got {self._law.name}")
         self._state = self._state - self._lift(x, ())
         self.count -= 1
 
@@ -219,7 +219,7 @@ class Accumulator:
             expected = f"shape {tuple(self._state.shape)} and {self._state.dtype}"
             raise AbelnetError(f"state: expected {expected}, got {tuple(state.shape)} and {state.dtype}")
         empty = (state.cpu() == self._law.empty(self._bijection.dim)).all(-1)
-        if count == 0 and not self._law.is_group and not bool(empty.all()):
+        if count == 0 and not self._law.has_removal and not bool(empty.all()):
             raise AbelnetError("state: expected the empty state, since the count is 0, got another")
         # An empty maximum is -inf. A single accumulator with elements is not empty; some of a batch may be.
         may_be_empty = empty if count == 0 or self._shape else torch.zeros_like(empty)

@@ -27,7 +27,7 @@ from abelnet.checks import (
 )
 from abelnet.config import Configurable
 from abelnet.errors import AbelnetError
-from abelnet.laws import Law, Polynomial, Product, Sum
+from abelnet.laws import Law, Mean, Polynomial, Product, Sum
 from abelnet.multisets import Multisets, MultisetValues
 
 if TYPE_CHECKING:
@@ -217,6 +217,29 @@ class Operation(Configurable, nn.Module):
         multisets = Multisets.of(values, self.dim, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
         check_dtype("values", multisets.values, self.bijection)
         return self._decode(self.law.reduce(self.bijection(multisets.values), multisets))
+
+    def mean(
+        self,
+        values: MultisetValues,
+        *,
+        mask: Tensor | None = None,
+        index: Tensor | None = None,
+        ptr: Tensor | None = None,
+        dim_size: int | None = None,
+    ) -> Tensor:
+        r"""Returns the quasi-arithmetic mean of each multiset, :math:`\varphi^{-1}(\frac{1}{n} \sum_i \varphi(x_i))`.
+
+        It depends on the bijection alone, whatever the law. Arguments and shapes are those of :meth:`reduce`; an empty
+        set has no mean.
+
+        Example:
+            >>> from abelnet import AbelianGroup, Generator
+            >>> group = AbelianGroup(Generator(1, "logarithm", [0.0]))
+            >>> group.mean(torch.tensor([[2.0], [4.0], [8.0]]))  # the geometric mean
+            tensor([4.0000], grad_fn=...)
+        """
+        mean = Operation(self.bijection, Mean())
+        return mean.reduce(values, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
 
     def cumulative(self, values: Tensor) -> Tensor:
         r"""Returns the prefix scan :math:`x_1, x_1 \circ x_2, \dots` along the elements of :math:`(*, n, d)`."""

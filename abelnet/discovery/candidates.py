@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Candidate", "Curve", "Formula", "Trained", "magnitudes", "train_abelian_net"]
+__all__ = ["Candidate", "Curve", "Formula", "Trained", "below", "magnitudes", "train_abelian_net"]
 
 import copy
 import math
@@ -15,7 +15,7 @@ from abelnet.bijections import Affine, Chain, Even, SinhArcsinh
 from abelnet.discovery.families import Entry
 from abelnet.discovery.spectral import Spectral, SpectralFit
 from abelnet.errors import AbelnetError
-from abelnet.laws import Polynomial
+from abelnet.laws import CappedSum, Polynomial
 from abelnet.multisets import Multisets
 from abelnet.operation import AbelianNet, Operation
 from abelnet.training.loop import Settings, train
@@ -49,6 +49,11 @@ class Candidate:
     def parameters(self) -> int:
         """Number of fitted parameters."""
         return sum(parameter.numel() for parameter in self.operation.parameters() if parameter.requires_grad)
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether results stop at a bound."""
+        return isinstance(self.operation.law, CappedSum)
 
     @property
     def mse(self) -> float:
@@ -118,20 +123,27 @@ class Curve(Candidate):
         found: Solution of the closed form.
         penalty: Curvature penalty it was found with.
         even: Whether it is a law of magnitudes, which loses signs.
+        bound: Result at which a group is capped, or None.
     """
 
-    def __init__(self, found: Spectral, penalty: float, even: bool = False) -> None:
+    def __init__(self, found: Spectral, penalty: float, even: bool = False, bound: float | None = None) -> None:
         rank = _CURVE + (found.coordinate != "x") + 2 * (found.hypothesis == "semigroup") + even
-        operation, coordinate = found.operation(), found.coordinate
+        operation, coordinate, hypothesis = found.operation(), found.coordinate, found.hypothesis
+        if bound is not None:
+            with torch.no_grad():
+                cap = operation.bijection(torch.tensor([bound], dtype=torch.float64))
+            operation, hypothesis = Operation(operation.bijection, CappedSum(cap)), "capped sum"
         if even:
             operation = Operation(Even(operation.bijection), operation.law)
             coordinate = coordinate.replace("x", "|x|")
-        super().__init__(f"{found.hypothesis} over a curve in {coordinate}", operation, rank)
-        self.found, self.penalty, self.even = found, penalty, even
+        super().__init__(f"{hypothesis} over a curve in {coordinate}", operation, rank)
+        self.found, self.penalty, self.even, self.bound = found, penalty, even, bound
 
     def _refit(self, examples: Multisets, fits: Mapping[str, SpectralFit]) -> Candidate:
         examples = magnitudes(examples) if self.even else examples
-        if self.found.absorbing is None and not self.even:
+        if self.bound is not None:
+            fit = SpectralFit(coordinate=self.found.coordinate).partial_fit(below(examples, self.bound))
+        elif self.found.absorbing is None and not self.even:
             fit = fits[self.found.coordinate]
         else:
             # Streamed sums only have poles on a grid; to refine a pole takes the examples themselves.
@@ -139,7 +151,7 @@ class Curve(Candidate):
         for one in fit.solve(self.penalty):
             if (one.hypothesis, one.falling) == (self.found.hypothesis, self.found.falling):
                 try:
-                    return Curve(one, self.penalty, self.even)
+                    return Curve(one, self.penalty, self.even, self.bound)
                 except AbelnetError:  # the curve is not strictly increasing
                     break
         return self
@@ -156,6 +168,11 @@ class Trained(Candidate):
 
     def _refit(self, examples: Multisets, fits: Mapping[str, SpectralFit]) -> Candidate:
         return Trained(self.title, _polished(self.operation, examples), self.complexity)
+
+
+def below(examples: Multisets, bound: float) -> Multisets:
+    """Returns the examples whose results are not at the bound: those at it are censored, and equal to nothing."""
+    return examples.take(examples.targets != bound)
 
 
 def magnitudes(examples: Multisets) -> Multisets:

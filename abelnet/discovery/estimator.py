@@ -33,6 +33,7 @@ class LawRegressor(Configurable):
         seed: Random seed of the held-out examples.
         refuse: Whether to raise :class:`NoLawError` if the examples follow no law; otherwise the best law is kept.
         polish: Whether to train curves by gradient descent if no parametric law fits.
+        only: ``"folds"`` to search commutative, associative laws alone, ``"means"`` for means; None for both.
 
     Attributes:
         laws_: A :class:`LearnedLaw` for each dimension, after fitting.
@@ -47,15 +48,15 @@ class LawRegressor(Configurable):
         array([0.6105])
     """
 
-    def __init__(self, seed: int = 0, refuse: bool = True, polish: bool = True) -> None:
-        self.seed, self.refuse, self.polish = seed, refuse, polish
+    def __init__(self, seed: int = 0, refuse: bool = True, polish: bool = True, only: str | None = None) -> None:
+        self.seed, self.refuse, self.polish, self.only = seed, refuse, polish, only
         self._streams: list[Stream] = []
         self._laws: list[LearnedLaw] | None = None
         self._flat = True
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Returns the arguments by name."""
-        return {"seed": self.seed, "refuse": self.refuse, "polish": self.polish}
+        return {"seed": self.seed, "refuse": self.refuse, "polish": self.polish, "only": self.only}
 
     def set_params(self, **parameters: Any) -> LawRegressor:
         """Sets arguments by name."""
@@ -197,8 +198,10 @@ class LawRegressor(Configurable):
     def _solve(self, on_step: Callable[[str], None] | None) -> None:
         if not self._streams:
             raise AbelnetError("predict: expected a fitted model, got none; call fit first")
+        if self.only not in (None, "folds", "means"):
+            raise AbelnetError(f'only: expected None, "folds" or "means", got {self.only!r}')
         say = on_step or (lambda _: None)
         self._laws = [
-            learn_law(stream, seed=self.seed, refuse=self.refuse, polish=self.polish, say=say)
+            learn_law(stream, seed=self.seed, refuse=self.refuse, polish=self.polish, only=self.only, say=say)
             for stream in self._streams
         ]

@@ -1,13 +1,16 @@
-r"""Parametric laws, fitted by least squares: a sum or a product over a generator of a known family.
+r"""Parametric laws, fitted by least squares: a sum, a product or a mean over a generator of a known family.
 
 With :math:`u = g_\theta(x)`, a law is one of
 
 .. math::
     z = g_\theta^{-1}\Big(\sum_i u_i + (n - 1) s\Big), \qquad
-    z = g_\theta^{-1}\Big(u_0 + \gamma^{n - 1} \prod_i (u_i - u_0)\Big) ,
+    z = g_\theta^{-1}\Big(u_0 + \gamma^{n - 1} \prod_i (u_i - u_0)\Big), \qquad
+    z = g_\theta^{-1}\Big(n^{-a} \sum_i u_i\Big) ,
 
-a group, or a semigroup with the absorbing element :math:`g_\theta^{-1}(u_0)`; with the affine generator, these are the
-two non-constant forms of Theorem 2. For given :math:`\theta` (and :math:`u_0`) the latent equation is linear in
+a group; a semigroup with the absorbing element :math:`g_\theta^{-1}(u_0)`; or a quasi-arithmetic mean at
+:math:`a = 1`, in general a sum divided by a power of the count. With the affine generator, the first two are the
+non-constant forms of Theorem 2. A sum may be capped: its results stop at a bound, beyond which they are censored
+observations. For given :math:`\theta` (and :math:`u_0`) the latent equation is linear in
 :math:`s` or in :math:`\log |\gamma|`, which gives an initial value for each point of a small grid; the best of them are
 refined by nonlinear least squares on the results.
 """
@@ -20,7 +23,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -29,15 +32,16 @@ from torch import Tensor
 from abelnet.bijections import FAMILIES, Bijection, Even, Generator
 from abelnet.bijections.families import Family
 from abelnet.bijections.families.base import Form
-from abelnet.laws import Polynomial, Sum
+from abelnet.laws import CappedSum, Law, Mean, Polynomial, Sum
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
 
 # Residual where a law has no result, in standard deviations of the results.
 _IMPOSSIBLE = 1e3
 _STARTS = 3
-# Evaluations that show which start is best, and those that the best one takes from there.
-_FEW, _MANY = 40, 100
+# Evaluations that show which start is best; the best one takes rounds of more as long as each lowers its squared errors
+# by this fraction.
+_FEW, _MANY, _ROUNDS, _LOWERED = 40, 100, 4, 0.05
 # Starts that lead to an error below this, in standard deviations of the results, need no others beside them.
 _EXACT = 1e-10
 _PLAINEST = next(iter(FAMILIES))
@@ -53,15 +57,18 @@ class Entry:
 
     Attributes:
         kind: Family of the generator, a key of :data:`~abelnet.bijections.FAMILIES`.
-        form: ``"sum"`` or ``"product"``.
+        form: ``"sum"``, ``"product"`` or ``"mean"``.
         theta: Parameters of the generator.
-        coefficients: ``()`` for a sum with :math:`s = 0`, otherwise :math:`(s)`; for a product, :math:`(u_0, \\gamma)`.
+        coefficients: ``()`` for a sum with :math:`s = 0`, otherwise :math:`(s)`; for a product, :math:`(u_0, \\gamma)`;
+            ``()`` for a mean with :math:`a = 1`, otherwise :math:`(a)`.
+        bound: Result at which a sum is capped, or None.
     """
 
     kind: str
     form: str
     theta: tuple[float, ...]
     coefficients: tuple[float, ...]
+    bound: float | None = None
 
     @property
     def family(self) -> Family:
@@ -71,7 +78,7 @@ class Entry:
     @property
     def parameters(self) -> int:
         """Number of parameters."""
-        return len(self.theta) + len(self.coefficients)
+        return len(self.theta) + len(self.coefficients) + (self.bound is not None)
 
     @property
     def complexity(self) -> int:
@@ -81,7 +88,9 @@ class Entry:
     @property
     def title(self) -> str:
         """Name in tables."""
-        return f"{self.form} of {self.kind}"
+        if self.form == "mean" and self.coefficients:
+            return f"scaled sum of {self.kind}"
+        return f"{'capped ' if self.bound is not None else ''}{self.form} of {self.kind}"
 
     def predict(self, examples: Multisets) -> Tensor:
         """Returns the result of each multiset; NaN if the law has none."""
@@ -90,8 +99,14 @@ class Entry:
         u = self.family.forward(examples.values, *self.theta).numpy()[:, 0]
         starts, more = examples.ptr.numpy()[:-1], examples.sizes.numpy() - 1
         with np.errstate(all="ignore"):
-            if self.form == "sum":
-                w = np.add.reduceat(u, starts) + more * (self.coefficients[0] if self.coefficients else 0.0)
+            if self.form == "mean":
+                w = np.add.reduceat(u, starts) / (more + 1.0) ** self.exponent
+            elif self.form == "sum":
+                w = np.add.reduceat(u, starts) + more * self.shift
+                if self.bound is not None:
+                    end = self._latent_bound
+                    # Sums move away from the identity, toward the bound.
+                    w = np.minimum(w, end) if end + self.shift > 0 else np.maximum(w, end)
             else:
                 absorbing, gamma = self.coefficients
                 signs = np.multiply.reduceat(np.sign(u - absorbing), starts) * math.copysign(1, gamma) ** more
@@ -118,11 +133,31 @@ class Entry:
             bijection = Even(Generator(1, MAGNITUDES, theta, dtype=torch.float64))
         else:
             bijection = Generator(1, self.kind, self.theta, dtype=torch.float64)
-        if self.form == "sum":
-            shift = self.coefficients[0] if self.coefficients else 0.0
-            return Operation(bijection, Polynomial(0.0, shift) if shift else Sum())
-        absorbing, gamma = self.coefficients
-        return Operation(bijection, Polynomial(gamma, -1 / gamma - absorbing))
+        return Operation(bijection, self._law())
+
+    def _law(self) -> Law:
+        if self.form == "mean":
+            return Mean(self.exponent)
+        if self.form == "product":
+            absorbing, gamma = self.coefficients
+            return Polynomial(gamma, -1 / gamma - absorbing)
+        if self.bound is not None:
+            return CappedSum(self._latent_bound + self.shift, self.shift)
+        return Polynomial(0.0, self.shift) if self.shift else Sum()
+
+    @property
+    def shift(self) -> float:
+        """The shift :math:`s` of a sum."""
+        return self.coefficients[0] if self.coefficients else 0.0
+
+    @property
+    def exponent(self) -> float:
+        """The exponent :math:`a` of the count in a mean."""
+        return self.coefficients[0] if self.coefficients else 1.0
+
+    @property
+    def _latent_bound(self) -> float:
+        return self.family.forward(torch.tensor(self.bound, dtype=torch.float64), *self.theta).item()
 
     def polish(self, examples: Multisets, evaluations: int = 400) -> Entry:
         """Returns the least-squares fit of the same family and form, started from this entry."""
@@ -164,7 +199,7 @@ class Entry:
             values = [_round(v, unit, digits) for v, unit in zip(numbers, self._units(examples), strict=True)]
             k = len(self.theta)
             entry = replace(self, theta=tuple(values[:k]), coefficients=tuple(values[k:]))
-            if entry.form == "sum" and entry.coefficients == (0.0,):
+            if (entry.form, entry.coefficients) in (("sum", (0.0,)), ("mean", (1.0,))):
                 entry = replace(entry, coefficients=())
             if float(entry.squared_errors(examples).sum()) <= allowed:
                 return entry
@@ -174,8 +209,14 @@ class Entry:
         """Returns the scale of each parameter: the magnitude of the values that it is combined with."""
         u = self.family.forward(examples.values, *self.theta).abs().median().item()
         of_latent = 0.1 * u if 0 < u < math.inf else 1.0
-        beside = [of_latent] if self.form == "sum" else [of_latent, abs(self.coefficients[-1])]
-        return [abs(v) for v in self.theta] + beside[: len(self.coefficients)]
+        beside = {"sum": [of_latent], "mean": [1.0], "product": [of_latent, *map(abs, self.coefficients[1:])]}[
+            self.form
+        ]
+        size = 0.1 * examples.values.abs().median().item()
+        limits = self.family.lower_limits(examples.values)
+        # Thresholds are compared with elements.
+        theta = [abs(v) if limit is None else max(abs(v), size) for v, limit in zip(self.theta, limits, strict=True)]
+        return theta + beside[: len(self.coefficients)]
 
     def _is_sound(self, examples: Multisets) -> bool:
         if self.form == "product" and not _SMALLEST_FACTOR <= abs(self.coefficients[1]) <= 1 / _SMALLEST_FACTOR:
@@ -183,7 +224,15 @@ class Entry:
         if not self.family.is_valid(*self.theta):
             return False
         low, high = self.family.domain(*self.theta)
-        return bool((examples.values > low).all() and (examples.values < high).all())
+        if not bool((examples.values > low).all() and (examples.values < high).all()):
+            return False
+        if self.bound is None:
+            return True
+        # A capped sum is associative on one side of its identity only.
+        end = self._latent_bound + self.shift
+        if not math.isfinite(end) or end == 0:
+            return False
+        return bool(CappedSum(end, self.shift).contains(self.family.forward(examples.values, *self.theta)).all())
 
     def _to_raw(self, limits: Sequence[float | None]) -> np.ndarray[Any, Any]:
         """Returns unconstrained parameters: thresholds become the logarithm of their distance from the data."""
@@ -191,7 +240,7 @@ class Entry:
             value if limit is None else math.log(max(value - limit, 1e-300))
             for value, limit in zip(self.theta, limits, strict=True)
         ]
-        if self.form == "sum":
+        if self.form != "product":
             return np.array([*raw, *self.coefficients])
         absorbing, gamma = self.coefficients
         return np.array([*raw, absorbing, math.log(abs(gamma))])
@@ -210,41 +259,82 @@ class Entry:
         return replace(self, theta=tuple(theta), coefficients=tuple(coefficients))
 
 
-def fit_dictionary(examples: Multisets, kinds: Sequence[str] = tuple(FAMILIES)) -> Iterator[Entry]:
+def fit_dictionary(
+    examples: Multisets,
+    kinds: Sequence[str] = tuple(FAMILIES),
+    *,
+    forms: Sequence[str] = ("sum", "product"),
+    bound: float | None = None,
+) -> Iterator[Entry]:
     """Fits families in each form and yields the best entry of each, simplest first.
 
     Arguments:
         examples: The examples.
         kinds: Families to fit besides the affine one.
+        forms: Forms to fit: ``"sum"``, ``"product"``, ``"mean"``, and ``"scaled sum"``, a mean with an exponent of the
+            count other than 1.
+        bound: Result at which sums are capped.
     """
     exact = (_EXACT * float(examples.targets.std())) ** 2
-    for kind, form in _order(kinds):
+    for kind, tier in _order(kinds, forms):
         polished: list[Entry] = []
-        for start in _best_starts(kind, form, examples):
+        for start in _best_starts(kind, tier, examples, bound):
             polished.append(start.polish(examples, _FEW))
             if polished[-1].loss(examples) <= exact:
                 break
         if polished:
-            yield min(polished, key=lambda entry: entry.loss(examples)).polish(examples, _MANY)
+            yield _polished(min(polished, key=lambda entry: entry.loss(examples)), examples)
 
 
-def _order(kinds: Sequence[str]) -> Iterator[tuple[str, Form]]:
+class _Tier(NamedTuple):
+    """Form of a law, whether its coefficient is free or that of the plain form, and which families have it."""
+
+    name: str
+    form: str
+    free: bool
+    of_families: Form
+
+
+_TIERS = (
+    _Tier("sum", "sum", False, "sum"),
+    _Tier("mean", "mean", False, "mean"),
+    _Tier("sum", "sum", True, "shifted sum"),
+    _Tier("product", "product", True, "product"),
+    _Tier("scaled sum", "mean", True, "mean"),
+)
+
+
+def _order(kinds: Sequence[str], forms: Sequence[str]) -> Iterator[tuple[str, _Tier]]:
     """Yields what is tried: the affine family, then common families by their forms, then the others."""
-    forms: tuple[Form, ...] = ("sum", "shifted sum", "product")
-    tiers = [[_PLAINEST], *([kind for kind in kinds if FAMILIES[kind].is_common is common] for common in (True, False))]
-    for i, tier in enumerate(tiers):
-        chosen = [kind for kind in tier if i == 0 or kind != _PLAINEST]
-        yield from ((kind, form) for form in forms for kind in chosen if form in FAMILIES[kind].forms)
+    others = [kind for kind in kinds if kind != _PLAINEST]
+    parts = [
+        [_PLAINEST],
+        *([kind for kind in others if FAMILIES[kind].is_common is common] for common in (True, False)),
+    ]
+    for part in parts:
+        for tier in _TIERS:
+            if tier.name in forms:
+                yield from ((kind, tier) for kind in part if tier.of_families in FAMILIES[kind].forms)
 
 
-def _best_starts(kind: str, form: Form, examples: Multisets) -> list[Entry]:
+def _polished(entry: Entry, examples: Multisets) -> Entry:
+    """Polishes an entry as long as that lowers its error: some valleys are long."""
+    for _ in range(_ROUNDS):
+        before, entry = entry.loss(examples), entry.polish(examples, _MANY)
+        if not entry.loss(examples) < (1 - _LOWERED) * before:
+            break
+    return entry
+
+
+def _best_starts(kind: str, tier: _Tier, examples: Multisets, bound: float | None) -> list[Entry]:
     """Returns the best initial values, at most one for each θ, and at least one for each combination of signs.
 
     Those of one θ often lead to the same minimum. Least squares seldom crosses 0, where a power or a factor γ is no law,
     so the best of other signs lead to other minima.
     """
     best: dict[tuple[object, ...], tuple[float, Entry]] = {}
-    for entry in _starts(kind, form, examples):
+    for start in _starts(kind, tier, examples, bound):
+        entry = replace(start, bound=bound)
         loss, key = entry.loss(examples), (*entry.theta, _signs(entry))
         if math.isfinite(loss) and (key not in best or loss < best[key][0]):
             best[key] = loss, entry
@@ -259,38 +349,47 @@ def _signs(entry: Entry) -> tuple[bool, ...]:
     return *(value > 0 for value in entry.theta), entry.form == "product" and entry.coefficients[-1] > 0
 
 
-def _starts(kind: str, form: Form, examples: Multisets) -> Iterator[Entry]:
+def _starts(kind: str, tier: _Tier, examples: Multisets, bound: float | None) -> Iterator[Entry]:
     """Yields initial values on a grid; the coefficient in which the latent equation is linear is solved for."""
     more = (examples.sizes - 1).to(examples.targets.dtype)
-    family = FAMILIES[kind]
+    family, form = FAMILIES[kind], tier.form
     for theta in family.starts(examples.values, examples.targets):
         u, v = family.forward(examples.values, *theta), family.forward(examples.targets, *theta)
         several = (more > 0) & v.isfinite()
+        if bound is not None:
+            several &= examples.targets != bound
         if not u.isfinite().all() or not several.any():
             continue
-        if form == "sum":
+        if not tier.free:
             yield Entry(kind, form, theta, ())
-            continue
-        if form == "shifted sum":
+        elif form == "sum":
             shift = ((v - examples.sum(u)[:, 0]) / more)[several].median().item()
-            yield Entry(kind, "sum", theta, (shift,))
-            continue
-        for absorbing in _absorbing_grid(u[:, 0]):
-            logs = examples.sum((u - absorbing).abs().log())[:, 0]
-            ratio = ((v - absorbing).abs().log() - logs) / more
-            sound = several & ratio.isfinite()
-            if not sound.any():
-                continue
-            size = math.exp(min(50.0, max(-50.0, ratio[sound].median().item())))
-            # The sign of γ shows in sets of an even number of elements, where its power is odd.
-            is_even = sound & (more % 2 == 1)
-            below = (examples.sum((u < absorbing).to(u.dtype))[:, 0] + (v < absorbing).to(u.dtype)) % 2
-            rising = below[is_even].mean().item() <= 0.5 if is_even.any() else None
-            yield from (
-                Entry(kind, form, theta, (absorbing, sign * size))
-                for sign in (1.0, -1.0)
-                if rising is None or rising is (sign > 0)
-            )
+            yield Entry(kind, form, theta, (shift,))
+        elif form == "mean":
+            ratio = ((examples.sum(u)[:, 0] / v).log() / (more + 1).log())[several]
+            if ratio.isfinite().any():
+                yield Entry(kind, form, theta, (ratio[ratio.isfinite()].median().item(),))
+        else:
+            for absorbing in _absorbing_grid(u[:, 0]):
+                yield from (
+                    Entry(kind, form, theta, (absorbing, g)) for g in _factors(u, v, absorbing, several, examples)
+                )
+
+
+def _factors(u: Tensor, v: Tensor, absorbing: float, several: Tensor, examples: Multisets) -> list[float]:
+    """Returns the factor γ of a product from latent elements and results; with either sign if that is unknown."""
+    more = (examples.sizes - 1).to(u.dtype)
+    ratio = ((v - absorbing).abs().log() - examples.sum((u - absorbing).abs().log())[:, 0]) / more
+    sound = several & ratio.isfinite()
+    if not sound.any():
+        return []
+    size = math.exp(min(50.0, max(-50.0, ratio[sound].median().item())))
+    # The sign of γ shows in sets of an even number of elements, where its power is odd.
+    seen = sound & (more % 2 == 1)
+    if not seen.any():
+        return [size, -size]
+    below = (examples.sum((u < absorbing).to(u.dtype))[:, 0] + (v < absorbing).to(u.dtype)) % 2
+    return [size if below[seen].mean().item() <= 0.5 else -size]
 
 
 def _absorbing_grid(seen: Tensor) -> list[float]:

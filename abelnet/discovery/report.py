@@ -17,6 +17,7 @@ from abelnet.config import Configurable
 from abelnet.discovery import formula
 from abelnet.discovery.seen import Seen
 from abelnet.errors import AbelnetError
+from abelnet.laws import CappedSum, Mean
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
 
@@ -98,6 +99,8 @@ class LearnedLaw(Configurable):
     @property
     def domain(self) -> str:
         """Numbers on which the law is defined, as a condition such as ``x > 0``."""
+        if isinstance(self.operation.law, CappedSum) and self.identity is not None and self.absorbing is not None:
+            return f"x {'≥' if self.identity < self.absorbing else '≤'} {formula.number(self.identity)}"
         return self.operation.bijection.describe_domain()
 
     @property
@@ -121,7 +124,9 @@ class LearnedLaw(Configurable):
 
     @property
     def kind(self) -> str:
-        """What the law is on its domain: ``"group"``, ``"monoid"``, ``"semigroup"``, or not known from the examples."""
+        """What the law is on its domain: a group, a monoid, a semigroup, a mean, or not known from the examples."""
+        if isinstance(self.operation.law, Mean):
+            return "mean" if self.operation.law.exponent == 1 else "sum scaled by a power of the count"
         if self.is_group:
             return "group"
         latent = self.operation.law.absorbing(1)
@@ -161,7 +166,7 @@ class LearnedLaw(Configurable):
             values: Elements :math:`(N)`.
             name: Returns the name of an element by its place, for the message.
         """
-        outside = ~self.operation.bijection.is_defined(values[:, None])[:, 0]
+        outside = ~self._is_defined(values)
         if outside.any():
             i = int(outside.double().argmax())
             raise AbelnetError(
@@ -192,6 +197,13 @@ class LearnedLaw(Configurable):
 
     def config(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @torch.no_grad()
+    def _is_defined(self, x: Tensor) -> Tensor:
+        """Returns whether each number is in the domain of the bijection, and its image in that of the law."""
+        defined = self.operation.bijection.is_defined(x[:, None])[:, 0]
+        images = self.operation.bijection(x[defined][:, None])
+        return defined.masked_scatter(defined, self.operation.law.contains(images)[:, 0])
 
     @property
     def _is_onto(self) -> bool:

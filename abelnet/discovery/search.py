@@ -4,8 +4,10 @@ One call learns from multisets and their results, without hyperparameters:
 
 1. three quarters of the examples are fitted, one quarter is held out;
 2. :mod:`~abelnet.discovery.spectral` measures their distance from any group and from any semigroup;
-3. :mod:`~abelnet.discovery.families` fits every generator in sum and in product form; maximum and minimum are
-   tried too; if no result is negative though elements have both signs, so are laws of magnitudes;
+3. :mod:`~abelnet.discovery.families` fits every generator in sum and in product form, and as a mean if results lie
+   between their elements; maximum and minimum are tried too; if no result is negative though elements have both signs,
+   so are laws of magnitudes; if many results equal the largest or the smallest one, so are capped sums; and if nothing
+   fits yet, sums divided by other powers of the count;
 4. if none of these explains the held-out examples, the curve of the closed form and :class:`~abelnet.AbelianNet` are
    trained by gradient descent;
 5. of all candidates that explain the held-out examples as well as the best one, the simplest is chosen, and refitted to
@@ -18,7 +20,7 @@ much better, or if results look capped, the examples follow no such law, and :cl
 
 from __future__ import annotations
 
-__all__ = ["PENALTIES", "NoLawError", "distinct", "learn_law"]
+__all__ = ["PENALTIES", "NoLawError", "capped_at", "distinct", "learn_law"]
 
 import math
 from collections.abc import Callable, Sequence
@@ -30,10 +32,10 @@ import torch
 from torch import Tensor
 
 from abelnet.bijections import Even, Generator
-from abelnet.discovery.candidates import Candidate, Curve, Formula, Trained, magnitudes, train_abelian_net
+from abelnet.discovery.candidates import Candidate, Curve, Formula, Trained, below, magnitudes, train_abelian_net
 from abelnet.discovery.families import MAGNITUDES, fit_dictionary
 from abelnet.discovery.report import LearnedLaw, Tried
-from abelnet.discovery.spectral import Spectral, SpectralFit, fits_coordinate
+from abelnet.discovery.spectral import COORDINATES, Spectral, SpectralFit, fits_coordinate
 from abelnet.discovery.stream import Stream
 from abelnet.errors import AbelnetError
 from abelnet.laws import Constant, Law, Maximum, Minimum, Sum
@@ -47,6 +49,10 @@ _EXACT = 1e-9
 _LEAST_EXPLAINED = 0.8
 # A regression is compared with a law at sizes with this many held-out examples.
 _FEWEST_COMPARED = 5
+# Means are tried if at least this fraction of results lie between the elements; noise moves some of them out.
+_BETWEEN = 0.7
+# Other powers of the count are tried if nothing else comes as close as this, in variances of the results.
+_EXPLAINED_BY_COUNTS = 0.02
 # Results equal to the extreme one, at least this many and this fraction, are capped.
 _FEWEST_CAPPED, _CAPPED = 3, 0.02
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -64,6 +70,7 @@ def learn_law(
     seed: int = 0,
     refuse: bool = True,
     polish: bool = True,
+    only: str | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> LearnedLaw:
     """Learns the law of one dimension from examples.
@@ -73,6 +80,7 @@ def learn_law(
         seed: Random seed of the held-out examples.
         refuse: Whether to raise :class:`NoLawError` if the examples follow no law.
         polish: Whether to train curves if no parametric law fits.
+        only: ``"folds"`` or ``"means"`` to search these alone; None for both.
         say: Called with the name of each step.
     """
     examples = distinct(stream.sample)
@@ -88,18 +96,31 @@ def learn_law(
     exact = _EXACT**2 * spread
 
     say("closed form")
-    curves, eigenvalues = _curves(stream, fitted, held_out, stream_has_more=len(rest) > len(fitted))
+    scope = _Scope.of(examples, only)
+    more = len(rest) > len(fitted)
+    curves, eigenvalues = _curves(stream, fitted, held_out, scope.hypotheses, stream_has_more=more)
     say("formulas")
-    plain = [_plain(law).judge(held_out) for law in (Maximum(), Minimum())]
-    if min(one.mse for one in plain) > exact:
-        for entry in fit_dictionary(fitted):
-            plain.append(Formula(entry).judge(held_out))
-            if plain[-1].mse <= exact:
-                break
-    if min(one.mse for one in plain) > exact and _may_lose_signs(examples):
+    plain = [_plain(law).judge(held_out) for law in (Maximum(), Minimum()) if scope.folds]
+
+    def add_formulas(**how: Any) -> None:
+        if min((one.mse for one in plain), default=math.inf) > exact:
+            for entry in fit_dictionary(fitted, **how):
+                plain.append(Formula(entry).judge(held_out))
+                if plain[-1].mse <= exact:
+                    break
+
+    add_formulas(forms=scope.forms)
+    if min((one.mse for one in plain), default=math.inf) > exact and _may_lose_signs(examples):
         say("laws of magnitudes")
-        formulas, more, values = _laws_of_magnitudes(fitted, held_out)
-        plain, curves, eigenvalues = plain + formulas, curves + more, eigenvalues | values
+        formulas, more_curves, values = _laws_of_magnitudes(fitted, held_out, _Scope.of(magnitudes(examples), only))
+        plain, curves, eigenvalues = plain + formulas, curves + more_curves, eigenvalues | values
+    for bound in capped_at(examples) if scope.folds else ():
+        say("capped sums")
+        add_formulas(forms=("sum",), bound=bound)
+        curves += _capped_curves(fitted, held_out, bound)
+    if scope.has_counts and min((one.mse for one in plain + curves), default=math.inf) > _EXPLAINED_BY_COUNTS * spread:
+        say("powers of the count")
+        add_formulas(forms=("scaled sum",))
     tried = plain + curves
     best = min(tried, key=lambda one: one.mse)
     # If a regression that assumes no law is exact and laws are not, training will not find a law either.
@@ -107,7 +128,9 @@ def learn_law(
     hopeless = best.mse > 0.01 * spread and bool(regression) and all(row.plain < 1e-6 * spread for row in regression)
     if polish and not hopeless and (_simplest(tried, spread) in curves or best.mse > 0.05 * spread):
         say("training")
-        tried += [Trained.of(_simplest(curves, spread), fitted).judge(held_out)] if curves else []
+        # The bound of a capped curve is one of its results, which training would move.
+        free = [one for one in curves if not one.is_capped]
+        tried += [Trained.of(_simplest(free, spread), fitted).judge(held_out)] if free else []
         net = train_abelian_net(fitted, held_out, seed=seed).judge(held_out)
         straight = Candidate("group over a bent line", Operation(net.operation.bijection, Sum()), net.complexity - 1)
         tried += [net, Trained.of(straight, fitted).judge(held_out)]
@@ -115,12 +138,37 @@ def learn_law(
     explained = 1 - winner.mse / spread
     if refuse:
         _check_law(winner, explained, fitted, held_out, eigenvalues)
-        if winner.mse > exact:
+        if winner.mse > exact and not winner.is_capped:
             _check_cap(examples)
     say("fitting to all")
     law = winner.fit_to_all(examples, stream.fits)
     ranking = [Tried(one.title, one.parameters, one.rmse) for one in sorted(tried, key=lambda one: one.mse)]
     return LearnedLaw(law.operation, law.title, winner.rmse, explained, ranking, eigenvalues, stream.seen)
+
+
+class _Scope(NamedTuple):
+    """What is searched: folds, means if results lie between their elements, and other powers of the count."""
+
+    folds: bool
+    means: bool
+    has_counts: bool
+
+    @staticmethod
+    def of(examples: Multisets, only: str | None) -> _Scope:
+        starts, values, results = examples.ptr[:-1].numpy(), examples.values[:, 0].numpy(), examples.targets.numpy()
+        low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+        between = float(np.mean((results >= low) & (results <= high)))
+        # Sets of one size do not tell a power of the count from a factor.
+        sizes = set(examples.sizes.tolist()) - {1}
+        return _Scope(only != "means", only != "folds" and between >= _BETWEEN, only != "folds" and len(sizes) > 1)
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        return (("sum", "product") if self.folds else ()) + (("mean",) if self.means else ())
+
+    @property
+    def hypotheses(self) -> tuple[str, ...]:
+        return (("group", "semigroup") if self.folds else ()) + (("mean",) if self.means else ())
 
 
 def _plain(law: Law) -> Candidate:
@@ -166,7 +214,7 @@ def _simplest(tried: Sequence[Candidate], spread: float) -> Candidate:
 
 
 def _curves(
-    stream: Stream, fitted: Multisets, held_out: Multisets, *, stream_has_more: bool
+    stream: Stream, fitted: Multisets, held_out: Multisets, hypotheses: Sequence[str], *, stream_has_more: bool
 ) -> tuple[list[Candidate], dict[str, float]]:
     """Returns the curves of the closed form, best first, with penalties chosen on held-out error; and eigenvalues."""
     eigenvalues: dict[str, float] = {}
@@ -175,25 +223,26 @@ def _curves(
         if fit.count == 0:
             continue
         refined = SpectralFit(coordinate=coordinate).partial_fit(fitted).refine(fitted)
-        for one in (fit.solve()[0], refined.solve()[1]):
-            eigenvalues[f"{one.hypothesis}, {coordinate}"] = float(one.eigenvalue)
+        # Semigroups from the refined fit: the poles of the stream are on a grid.
+        found_at = [one for one in fit.solve() if one.absorbing is None] + refined.solve()[-1:]
+        eigenvalues |= {f"{one.hypothesis}, {coordinate}": float(one.eigenvalue) for one in found_at}
         solutions = [(one, penalty) for penalty in PENALTIES for one in refined.solve(penalty)]
         if stream_has_more:
-            # The whole stream without the held-out examples; groups only, since its poles are on a grid.
             streamed = fit.without(held_out)
-            solutions += [(streamed.solve(penalty)[0], penalty) for penalty in PENALTIES]
+            solutions += [
+                (one, penalty) for penalty in PENALTIES for one in streamed.solve(penalty) if one.absorbing is None
+            ]
+        solutions = [one for one in solutions if one[0].hypothesis in hypotheses]
         found += _best_curves(solutions, held_out)
     return sorted(found, key=lambda one: one.mse), eigenvalues
 
 
-def _best_curves(
-    solutions: Sequence[tuple[Spectral, float]], held_out: Multisets, *, even: bool = False
-) -> list[Candidate]:
+def _best_curves(solutions: Sequence[tuple[Spectral, float]], held_out: Multisets, **how: Any) -> list[Candidate]:
     """Returns the curve of each title with the smallest held-out error, if that is finite."""
     found: dict[str, Candidate] = {}
     for one, penalty in solutions:
         try:
-            curve = Curve(one, penalty, even).judge(held_out)
+            curve = Curve(one, penalty, **how).judge(held_out)
         except AbelnetError:  # the curve is not strictly increasing
             continue
         best = found[curve.title].mse if curve.title in found else math.inf
@@ -209,7 +258,7 @@ def _may_lose_signs(examples: Multisets) -> bool:
 
 
 def _laws_of_magnitudes(
-    fitted: Multisets, held_out: Multisets
+    fitted: Multisets, held_out: Multisets, scope: _Scope
 ) -> tuple[list[Candidate], list[Candidate], dict[str, float]]:
     """Returns formulas, curves and eigenvalues of laws of the magnitudes of elements."""
     fitted, coordinate = magnitudes(fitted), "log x"
@@ -217,14 +266,28 @@ def _laws_of_magnitudes(
         Candidate(f"{law.name.lower()} of |x|", Operation(Even(_first_power()), law), 1)
         for law in (Maximum(), Minimum())
     )
-    formulas = [one.judge(held_out) for one in (largest, smallest)]
-    formulas += [Formula(entry, even=True).judge(held_out) for entry in fit_dictionary(fitted, [MAGNITUDES])]
+    formulas = [one.judge(held_out) for one in (largest, smallest) if scope.folds]
+    entries = fit_dictionary(fitted, [MAGNITUDES], forms=scope.forms)
+    formulas += [Formula(entry, even=True).judge(held_out) for entry in entries]
     if not fits_coordinate(fitted, coordinate) or not fits_coordinate(magnitudes(held_out), coordinate):
         return formulas, [], {}
     refined = SpectralFit(coordinate=coordinate).partial_fit(fitted).refine(fitted)
-    eigenvalues = {f"{one.hypothesis}, log |x|": float(one.eigenvalue) for one in refined.solve()[:2]}
+    eigenvalues = {f"{one.hypothesis}, log |x|": float(one.eigenvalue) for one in refined.solve()}
     solutions = [(one, penalty) for penalty in PENALTIES for one in refined.solve(penalty)]
+    solutions = [one for one in solutions if one[0].hypothesis in scope.hypotheses]
     return formulas, _best_curves(solutions, held_out, even=True), eigenvalues
+
+
+def _capped_curves(fitted: Multisets, held_out: Multisets, bound: float) -> list[Candidate]:
+    """Returns the curves of capped sums: the closed form of the examples that did not reach the bound."""
+    free = below(fitted, bound)
+    found: list[Candidate] = []
+    for coordinate in COORDINATES:
+        if len(free) >= _FEWEST_COMPARED and fits_coordinate(fitted, coordinate):
+            fit = SpectralFit(coordinate=coordinate).partial_fit(free)
+            solutions = [(fit.solve(penalty)[0], penalty) for penalty in PENALTIES]
+            found += _best_curves(solutions, held_out, bound=bound)
+    return found
 
 
 def _first_power() -> Generator:
@@ -257,17 +320,23 @@ def _check_law(
         )
 
 
+def capped_at(examples: Multisets) -> list[float]:
+    """Returns the largest and the smallest result, if many results are equal to it, as if they were capped."""
+    results = examples.targets[examples.sizes > 1]
+    counts = {float(end): int((results == end).sum()) for end in (results.max(), results.min())}
+    return [end for end, count in counts.items() if count >= _FEWEST_CAPPED and count > _CAPPED * len(results)]
+
+
 def _check_cap(examples: Multisets) -> None:
     """Raises if many results are equal to the largest or the smallest one, as if they were capped."""
     results = examples.targets[examples.sizes > 1]
-    for name, end in (("largest", results.max()), ("smallest", results.min())):
-        count = int((results == end).sum())
-        if count >= _FEWEST_CAPPED and count > _CAPPED * len(results):
-            raise NoLawError(
-                f"y: expected the results of a commutative, associative law; {count} of {len(results)} results are "
-                f"equal to the {name}, {float(end):g}, as if they were capped, and no law found gives exactly these; "
-                "leave them out to learn the law of the others"
-            )
+    for end in capped_at(examples):
+        count, name = int((results == end).sum()), "largest" if end == results.max() else "smallest"
+        raise NoLawError(
+            f"y: expected the results of a commutative, associative law; {count} of {len(results)} results are "
+            f"equal to the {name}, {end:g}, as if they were capped, and no law found gives exactly these; "
+            "leave them out to learn the law of the others"
+        )
 
 
 class _Compared(NamedTuple):

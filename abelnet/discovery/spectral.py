@@ -8,8 +8,8 @@ the centered values :math:`P` of the basis, the best :math:`\varphi` of unit var
 
 and :math:`\lambda` measures how well *any* group explains the examples: 0 exactly, 1 not at all. For a semigroup the
 same holds for :math:`\psi = \log |\varphi|`, which has a pole where :math:`\varphi` crosses zero, at the absorbing
-element: :math:`\log |x - x_0|` is added to the basis, and :math:`x_0` is searched on a grid. The fit only needs sums
-over examples, so it is streaming and mergeable.
+element: :math:`\log |x - x_0|` is added to the basis, and :math:`x_0` is searched on a grid. For a mean the rows are
+:math:`\frac{1}{n} \sum_i B(x_{ri}) - B(y_r)`. The fit only needs sums over examples, so it is streaming and mergeable.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import torch
 from abelnet.bijections import FAMILIES, Chain, Generator
 from abelnet.bijections.spline import spline_through
 from abelnet.errors import AbelnetError
-from abelnet.laws import Polynomial, Product, Sum
+from abelnet.laws import Mean, Polynomial, Product, Sum
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
 
@@ -57,7 +57,7 @@ class Spectral:
     """Solution of the closed form under one hypothesis.
 
     Attributes:
-        hypothesis: ``"group"`` or ``"semigroup"``.
+        hypothesis: ``"group"``, ``"mean"`` or ``"semigroup"``.
         eigenvalue: Distance of the examples from such a law, from 0 to about 1.
         absorbing: Absorbing element; for semigroups.
         points: Interpolation points :math:`(K)`.
@@ -82,8 +82,8 @@ class Spectral:
         if self.coordinate != "x":
             generator = Generator(1, *COORDINATES[self.coordinate], dtype=torch.float64).requires_grad_(False)
             bijection = Chain(generator, *bijection)
-        if self.hypothesis == "group":
-            return Operation(bijection, Sum())
+        if self.hypothesis != "semigroup":
+            return Operation(bijection, Mean() if self.hypothesis == "mean" else Sum())
         # -φ(z) = φ(x) φ(y) for the negative of the curve is u * v = -uv.
         return Operation(bijection, Polynomial(-1.0, 1.0) if self.falling else Product())
 
@@ -100,8 +100,8 @@ class SpectralFit:
     Example:
         >>> from abelnet.experiments.synthetic.data import make_dataset
         >>> data = make_dataset("shifted_product", 0).train
-        >>> group, semigroup, _ = SpectralFit().partial_fit(data).refine(data).solve()
-        >>> bool(group.eigenvalue > 1e-2 > 1e-6 > semigroup.eigenvalue)
+        >>> group, mean, semigroup, _ = SpectralFit().partial_fit(data).refine(data).solve()
+        >>> bool(min(group.eigenvalue, mean.eigenvalue) > 1e-2 > 1e-6 > semigroup.eigenvalue)
         True
         >>> round(semigroup.absorbing, 4)
         -2.0
@@ -113,7 +113,7 @@ class SpectralFit:
         self.knots, self.coordinate = knots, coordinate
         self.count, self.points = 0, 0
         self._basis: _Basis | None = None
-        self.residual = self.square = np.zeros((0, 0))
+        self.residual = self.mean_residual = self.square = np.zeros((0, 0))
         self.total = np.zeros(0)
 
     def partial_fit(self, examples: Multisets) -> SpectralFit:
@@ -133,7 +133,7 @@ class SpectralFit:
             ends = ptr[low : low + _CHUNK + 1]
             of_target = self._basis(target[low : low + _CHUNK])
             self._count(of_target)
-            a = -of_target
+            sums = np.zeros_like(of_target)
             for start in range(ends[0], ends[-1], _CHUNK):
                 # The sets with elements in this part; the first and the last may have more of them in other parts.
                 stop = min(start + _CHUNK, ends[-1])
@@ -141,8 +141,12 @@ class SpectralFit:
                 of_values = self._basis(values[start:stop])
                 self._count(of_values)
                 begins = np.maximum(ends[first : last + 1], start) - start
-                a[first : last + 1] += np.add.reduceat(of_values, begins, axis=0)
+                sums[first : last + 1] += np.add.reduceat(of_values, begins, axis=0)
+            a = sums - of_target
             self.residual += a.T @ a
+            k = self._basis.splines
+            a = sums[:, :k] / np.diff(ends)[:, None] - of_target[:, :k]
+            self.mean_residual += a.T @ a
             self.count += len(a)
         return self
 
@@ -169,6 +173,7 @@ class SpectralFit:
 
     def _add(self, other: SpectralFit, sign: int) -> None:
         self.residual = self.residual + sign * other.residual
+        self.mean_residual = self.mean_residual + sign * other.mean_residual
         self.square, self.total = self.square + sign * other.square, self.total + sign * other.total
         self.count, self.points = self.count + sign * other.count, self.points + sign * other.points
 
@@ -186,7 +191,7 @@ class SpectralFit:
         return fit
 
     def solve(self, penalty: float = 1e-7) -> list[Spectral]:
-        """Returns the best group, and the best semigroup with an increasing and with a decreasing curve.
+        """Returns the best group, the best mean, and the best semigroup with a rising and with a falling curve.
 
         Arguments:
             penalty: Curvature penalty :math:`\\mu`, against noise.
@@ -194,11 +199,13 @@ class SpectralFit:
         if self._basis is None:
             raise AbelnetError("solve: expected a fit with examples, got none; call partial_fit first")
         basis, places = self._basis, self._basis.places
-        value, c = self._smallest(None, penalty)
-        curve, slopes = _rising(basis.curve(places) @ c, basis.slope(places) @ c)
-        group = Spectral("group", value, None, places, curve, slopes, self.coordinate)
+        found = []
+        for hypothesis, residual in (("group", self.residual), ("mean", self.mean_residual)):
+            value, c = self._smallest(residual, None, penalty)
+            curve, slopes = _rising(basis.curve(places) @ c, basis.slope(places) @ c)
+            found.append(Spectral(hypothesis, value, None, places, curve, slopes, self.coordinate))
         j = self._best_pole(penalty)
-        value, c = self._smallest(j, penalty)
+        value, c = self._smallest(self.residual, j, penalty)
         pole = float(basis.poles[j])
         # ψ is determined up to a factor; this one makes φ cross zero with a finite slope.
         c = c / c[-1]
@@ -210,11 +217,11 @@ class SpectralFit:
         curve, slopes = _rising(np.where(points == pole, 0.0, np.sign(away) * size), slopes)
         kind, parameters = COORDINATES[self.coordinate]
         absorbing = FAMILIES[kind].inverse(torch.tensor(pole, dtype=torch.float64), *parameters).item()
-        semigroups = [
+        found += [
             Spectral("semigroup", value, absorbing, points, curve, slopes, self.coordinate, falling)
             for falling in (False, True)
         ]
-        return [group, *semigroups]
+        return found
 
     def _count(self, points: Array) -> None:
         self.square += points.T @ points
@@ -224,12 +231,13 @@ class SpectralFit:
     def _start(self, basis: _Basis) -> None:
         self._basis, width = basis, basis.width
         self.residual, self.square, self.total = np.zeros((width, width)), np.zeros((width, width)), np.zeros(width)
+        self.mean_residual = np.zeros((basis.splines, basis.splines))
 
     def _best_pole(self, penalty: float) -> int:
         assert self._basis is not None
-        return min(range(len(self._basis.poles)), key=lambda j: self._smallest(j, penalty)[0])
+        return min(range(len(self._basis.poles)), key=lambda j: self._smallest(self.residual, j, penalty)[0])
 
-    def _smallest(self, pole: int | None, penalty: float) -> tuple[float, Array]:
+    def _smallest(self, residual: Array, pole: int | None, penalty: float) -> tuple[float, Array]:
         """Returns the smallest eigenvalue and its eigenvector, in the spline basis alone or with one pole."""
         from scipy.linalg import eigh
 
@@ -240,7 +248,7 @@ class SpectralFit:
         pick = np.ix_(columns, columns)
         mean = self.total / self.points
         spread = (self.square / self.points - np.outer(mean, mean))[pick]
-        residual = self.residual[pick] / self.count
+        residual = residual[pick] / self.count
         rough = self._basis.roughness
         residual[: len(rough), : len(rough)] += penalty * rough
         scale = np.sqrt(np.maximum(np.diag(spread), 1e-30 * np.diag(spread).max()))

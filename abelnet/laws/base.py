@@ -53,10 +53,18 @@ class Law(Configurable, nn.Module, ABC):
     aggregate: str = "sum"
     """How two states merge, in every column: ``"sum"`` or ``"max"``."""
 
+    is_associative: bool = True
+    """Whether results combine as elements do; otherwise only states merge, as those of means."""
+
     @property
     def is_group(self) -> bool:
         """Whether every element has an inverse."""
         return False
+
+    @property
+    def has_removal(self) -> bool:
+        """Whether states can be subtracted, so that an element that was added can be removed again."""
+        return self.is_group
 
     def check_dim(self, dim: int) -> None:
         """Raises unless the coefficients match elements of :math:`d` dimensions."""
@@ -72,6 +80,10 @@ class Law(Configurable, nn.Module, ABC):
     @abstractmethod
     def combine(self, u: Tensor, v: Tensor) -> Tensor:
         """Returns :math:`u * v`, with broadcasting."""
+
+    def contains(self, u: Tensor) -> Tensor:
+        """Returns whether each number is an element of the domain on which the law is stated."""
+        return torch.ones_like(u, dtype=torch.bool)
 
     def lift(self, u: Tensor) -> Tensor:
         """Returns the state of the single element :math:`u`."""

@@ -58,7 +58,7 @@ def test_a_curve_is_fitted_to_all() -> None:
 def test_a_semigroup_is_fitted_to_all() -> None:
     examples = make_dataset("shifted_product", 0).train
     few = examples.take(torch.arange(60))
-    found = SpectralFit().partial_fit(few).refine(few).solve(1e-6)[1]
+    found = SpectralFit().partial_fit(few).refine(few).solve(1e-6)[2]
     refitted = Curve(found, 1e-6).fit_to_all(examples, {"x": SpectralFit().partial_fit(examples)})
     assert isinstance(refitted, Curve)
     assert refitted.found.absorbing == pytest.approx(-2, abs=1e-4)

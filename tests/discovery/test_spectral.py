@@ -15,7 +15,7 @@ from abelnet.experiments.synthetic.data import OPERATIONS, make_dataset
 def test_eigenvalues_tell_group_from_semigroup() -> None:
     for name, operation in OPERATIONS.items():
         data = make_dataset(name, 5).train
-        group, semigroup, _ = SpectralFit().partial_fit(data).refine(data).solve()
+        group, _, semigroup, _ = SpectralFit().partial_fit(data).refine(data).solve()
         if operation.is_group:
             assert group.eigenvalue < 1e-5
         else:

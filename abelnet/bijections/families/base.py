@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from sympy import Expr
 
 Number = float | Tensor
-Form = Literal["sum", "shifted sum", "product"]
-"""How latent numbers are combined: Σu, Σu + (n − 1) s, or u₀ + γⁿ⁻¹ Π(u − u₀)."""
+Form = Literal["sum", "mean", "shifted sum", "product"]
+"""How n latent numbers are combined: Σu, Σu / nᵃ, Σu + (n − 1) s, or u₀ + γⁿ⁻¹ Π(u − u₀)."""
 Parameter = Literal["finite", "nonzero", "positive"]
 """Which numbers a parameter may be."""
 
@@ -54,7 +54,7 @@ class Family(Configurable, ABC):
     parameters: ClassVar[tuple[str, ...]] = ()
     parameters_are: ClassVar[tuple[Parameter, ...]] = ()
     turns: ClassVar[tuple[float, ...]] = ()
-    forms: ClassVar[tuple[Form, ...]] = ("sum", "shifted sum", "product")
+    forms: ClassVar[tuple[Form, ...]] = ("sum", "mean", "shifted sum", "product")
     is_common: ClassVar[bool] = True
 
     def config(self) -> dict[str, Any]:

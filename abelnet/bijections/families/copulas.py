@@ -40,7 +40,7 @@ class _OffsetLogPower(UnitFamily):
         import sympy
 
         k, p = theta
-        return (1 - k * sympy.log(y)) ** p - 1
+        return (1 + k * sympy.Abs(sympy.log(y))) ** p - 1
 
     def inverse_expression_of(self, u: Expr, *theta: Expr) -> Expr:
         import sympy

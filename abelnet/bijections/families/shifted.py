@@ -64,6 +64,7 @@ class _ReflectedPower(Family):
     formula = "(c - x)^p"
     parameters = ("c", "p")
     parameters_are = ("finite", "nonzero")
+    forms = ("sum", "shifted sum", "product")
     is_common = False
 
     def forward(self, x: Tensor, *theta: Number) -> Tensor:

@@ -187,7 +187,7 @@ class _OddsPower(UnitFamily):
         return log_size(p) + (p - 1) * torch.expm1(t).log() + t
 
     def expression_of(self, y: Expr, *theta: Expr) -> Expr:
-        return ((1 - y) / y) ** theta[0]
+        return (1 / y - 1) ** theta[0]
 
     def inverse_expression_of(self, u: Expr, *theta: Expr) -> Expr:
         return 1 / (1 + u ** (1 / theta[0]))
