@@ -25,18 +25,35 @@ if TYPE_CHECKING:
 class Generator(Elementwise):
     r"""Curve of a parametric family, applied independently to each dimension.
 
-    ==================  ===========================================  ==========================================
-    kind                :math:`g(x)`                                 domain
-    ==================  ===========================================  ==========================================
-    ``affine``          :math:`x`                                    everywhere
-    ``power``           :math:`\operatorname{sign}(x) |x|^p`         everywhere; :math:`x > 0` for :math:`p < 0`
-    ``positive power``  :math:`x^p`                                  :math:`x \ge 0`; :math:`x > 0` for :math:`p < 0`
-    ``exponential``     :math:`e^{k x}`                              everywhere
-    ``logarithm``       :math:`\log(x + c)`                          :math:`x > -c`
-    ``logit``           :math:`\log(x / (1 - x))`                    :math:`0 < x < 1`
-    ``arctanh``         :math:`\operatorname{arctanh}(x / c)`        :math:`|x| < c`, with :math:`c > 0`
-    ``arcsinh``         :math:`\operatorname{arcsinh}(x / c)`        everywhere, with :math:`c > 0`
-    ==================  ===========================================  ==========================================
+    =====================================  =====================================  ==========================
+    kind                                   :math:`g(x)`                           domain
+    =====================================  =====================================  ==========================
+    ``affine``                             :math:`x`                              everywhere
+    ``power``                              :math:`\operatorname{sign}(x) |x|^p`   everywhere; x > 0 if p < 0
+    ``positive power``                     :math:`x^p`                            x ≥ 0; x > 0 if p < 0
+    ``exponential``                        :math:`e^{k x}`                        everywhere
+    ``centered exponential``               :math:`e^{k (x - c)}`                  everywhere
+    ``logarithm``                          :math:`\log(x + c)`                    x > −c
+    ``logit``                              :math:`\log(x / (1 - x))`              0 < x < 1
+    ``arctanh``                            :math:`\operatorname{arctanh}(x / c)`  −c < x < c
+    ``arcsinh``                            :math:`\operatorname{arcsinh}(x / c)`  everywhere, c > 0
+    ``reflected logarithm``                :math:`\log(c - x)`                    x < c
+    ``reciprocal difference``              :math:`c / x - x`                      x > 0, c > 0
+    ``reflected power``                    :math:`(c - x)^p`                      x ≤ c; x < c if p < 0
+    ``shifted power``                      :math:`(x + c)^p`                      x ≥ −c; x > −c if p < 0
+    ``power of logarithm``                 :math:`(-\log x)^p`                    0 < x ≤ 1
+    ``power of logarithm of complement``   :math:`(-\log(1 - x))^p`               0 ≤ x < 1
+    ``power of odds``                      :math:`((1 - x) / x)^p`                0 < x ≤ 1
+    ``power of complement``                :math:`\lvert 1 - x^a \rvert^b`        0 < x ≤ 1
+    ``power of complement of complement``  :math:`\lvert 1 - (1 - x)^a \rvert^b`  0 ≤ x < 1
+    ``exponential of reciprocal``          :math:`e^{-k / (1 - x)}`               0 ≤ x ≤ 1, k > 0
+    ``arcsine of power``                   :math:`\arcsin(1 - x^p)`               0 ≤ x ≤ 1, p > 0
+    ``power of offset logarithm``          :math:`(1 - k \log x)^p - 1`           0 < x ≤ 1, k > 0
+    ``exponential of power``               :math:`e^{k (x^{-p} - 1)} - 1`         0 < x ≤ 1, k and p > 0
+    =====================================  =====================================  ==========================
+
+    The laws that these generate are listed in :mod:`abelnet.bijections.families`. Powers on the unit interval are
+    defined at the end where they are finite.
 
     Unlike other bijections it may not map onto all real numbers: :meth:`inverse` is NaN outside the codomain.
 

@@ -41,7 +41,7 @@ _IMPOSSIBLE = 1e3
 _STARTS = 3
 # Evaluations that show which start is best; the best one takes rounds of more as long as each lowers its squared errors
 # by this fraction.
-_FEW, _MANY, _ROUNDS, _LOWERED = 40, 100, 4, 0.05
+_FEW, _MANY, _ROUNDS, _LOWERED = 40, 100, 4, 0.2
 # Starts that lead to an error below this, in standard deviations of the results, need no others beside them.
 _EXACT = 1e-10
 _PLAINEST = next(iter(FAMILIES))
@@ -307,11 +307,9 @@ _TIERS = (
 def _order(kinds: Sequence[str], forms: Sequence[str]) -> Iterator[tuple[str, _Tier]]:
     """Yields what is tried: the affine family, then common families by their forms, then the others."""
     others = [kind for kind in kinds if kind != _PLAINEST]
-    parts = [
-        [_PLAINEST],
-        *([kind for kind in others if FAMILIES[kind].is_common is common] for common in (True, False)),
-    ]
-    for part in parts:
+    common = [kind for kind in others if FAMILIES[kind].is_common]
+    special = [kind for kind in others if kind not in common]
+    for part in ([_PLAINEST], common, special):
         for tier in _TIERS:
             if tier.name in forms:
                 yield from ((kind, tier) for kind in part if tier.of_families in FAMILIES[kind].forms)
@@ -329,8 +327,8 @@ def _polished(entry: Entry, examples: Multisets) -> Entry:
 def _best_starts(kind: str, tier: _Tier, examples: Multisets, bound: float | None) -> list[Entry]:
     """Returns the best initial values, at most one for each θ, and at least one for each combination of signs.
 
-    Those of one θ often lead to the same minimum. Least squares seldom crosses 0, where a power or a factor γ is no law,
-    so the best of other signs lead to other minima.
+    Those of one θ often lead to the same minimum. Least squares seldom crosses 0, where a power or a factor γ is no
+    law, so the best of other signs lead to other minima.
     """
     best: dict[tuple[object, ...], tuple[float, Entry]] = {}
     for start in _starts(kind, tier, examples, bound):

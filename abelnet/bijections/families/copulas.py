@@ -67,57 +67,44 @@ class _OffsetLogPower(UnitFamily):
 
 class _ExponentialOfPower(UnitFamily):
     name = "exponential of power"
-    formula = "exp(k (x^p - 1)) - 1"
+    formula = "exp(k (x^-p - 1)) - 1"
     parameters = ("k", "p")
-    parameters_are = ("positive", "nonzero")
+    parameters_are = ("positive", "positive")
 
     def curve(self, t: Tensor, *theta: Number) -> Tensor:
         k, p = theta
-        return torch.expm1(k * torch.expm1(-p * t))
+        return torch.expm1(k * torch.expm1(p * t))
 
     def inverse_curve(self, u: Tensor, *theta: Number) -> Tensor:
         k, p = theta
-        return -torch.log1p(torch.log1p(u) / k) / p
+        return torch.log1p(torch.log1p(u) / k) / p
 
     def log_slope_of_curve(self, t: Tensor, *theta: Number) -> Tensor:
         k, p = theta
-        return log_size(k) + log_size(p) + k * torch.expm1(-p * t) - p * t
+        return log_size(k) + log_size(p) + k * torch.expm1(p * t) + p * t
 
     def expression_of(self, y: Expr, *theta: Expr) -> Expr:
         import sympy
 
         k, p = theta
-        return sympy.exp(k * (y**p - 1)) - 1
+        return sympy.exp(k * (y**-p - 1)) - 1
 
     def inverse_expression_of(self, u: Expr, *theta: Expr) -> Expr:
         import sympy
 
         k, p = theta
-        return (1 + sympy.log(1 + u) / k) ** (1 / p)
-
-    def turns_of(self, *theta: float) -> float:
-        k, p = theta
-        return ((1 - p) / (k * p)) ** (1 / p) if 0 < p < 1 else math.nan
-
-    def has_zero(self, *theta: Number) -> bool | Tensor:
-        return theta[1] > 0
-
-    def codomain(self, *theta: Number) -> Region:
-        k, p = theta
-        least = torch.expm1(-k.double()) if isinstance(k, Tensor) else math.expm1(-k)
-        # Just below its value at 0.
-        return limit(p < 0, FROM_ZERO, -up_to(-least)), limit(p < 0, math.inf, up_to(0.0))
+        return (1 + sympy.log(1 + u) / k) ** (-1 / p)
 
     def grid(self, above: bool) -> list[tuple[float, ...]]:
-        return [] if above else [(k, p) for k in (0.3, 1.0, 3.0) for p in (-2.0, -1.0, -0.4, 1.0)]
+        return [] if above else [(k, p) for k in (0.3, 1.0, 3.0) for p in (0.4, 1.0, 2.0)]
 
     def name_of(self, form: str, theta: tuple[float, ...], coefficients: tuple[float, ...]) -> str | None:
         k, p = theta
-        if form != "sum" or coefficients or p > 0:
+        if form != "sum" or coefficients:
             return None
-        if close(p, -1.0):
+        if close(p, 1.0):
             return f"Nelsen's copula 4.2.19, θ={k:g}"
-        return f"Nelsen's copula 4.2.20, θ={-p:g}" if close(k, 1.0) else None
+        return f"Nelsen's copula 4.2.20, θ={p:g}" if close(k, 1.0) else None
 
 
 class _ReciprocalExponential(UnitFamily):
@@ -130,7 +117,10 @@ class _ReciprocalExponential(UnitFamily):
         return torch.exp(-theta[0] / torch.expm1(-t).abs())
 
     def inverse_curve(self, u: Tensor, *theta: Number) -> Tensor:
-        return -torch.log1p(theta[0] / from_zero(u).log())
+        minus_complement = theta[0] / from_zero(u).log()
+        # At the end of the codomain, which is 0 up to rounding.
+        at_zero = (minus_complement + 1).abs() <= 4 * torch.finfo(u.dtype).eps
+        return -torch.log1p(torch.where(at_zero, -1.0, minus_complement))
 
     def log_slope_of_curve(self, t: Tensor, *theta: Number) -> Tensor:
         (k,) = theta
@@ -155,7 +145,8 @@ class _ReciprocalExponential(UnitFamily):
 
     def codomain(self, *theta: Number) -> Region:
         (k,) = theta
-        most = torch.exp(-k.double()) if isinstance(k, Tensor) else math.exp(-k)
+        # In the precision of the parameter, as the value at 0 is.
+        most = torch.exp(-k) if isinstance(k, Tensor) else math.exp(-k)
         return limit(k > 0, FROM_ZERO, 0.0), up_to(most)
 
     def grid(self, above: bool) -> list[tuple[float, ...]]:
@@ -200,7 +191,10 @@ class _ArcsineOfPower(UnitFamily):
         return theta[0] > 0
 
     def codomain(self, *theta: Number) -> Region:
-        return limit(theta[0] > 0, FROM_ZERO, 0.0), up_to(math.pi / 2)
+        (p,) = theta
+        # In the precision of the parameter, as the value at 0 is.
+        most = torch.full_like(p, math.pi / 2) if isinstance(p, Tensor) else math.pi / 2
+        return limit(p > 0, FROM_ZERO, 0.0), up_to(most)
 
     def grid(self, above: bool) -> list[tuple[float, ...]]:
         return [] if above else [(p,) for p in (0.3, 1.0, 3.0)]

@@ -112,8 +112,8 @@ class UnitFamily(Family):
         """Returns initial parameters for laws whose results are above their elements, in terms of y, or below them."""
 
     def _t(self, x: Tensor) -> Tensor:
-        # The magnitude is that of −0.
-        return torch.log1p(-x).abs() if self.of_complement else torch.log(x).abs()
+        # Subtracted from 0, which gives 0 at the end and not −0.
+        return 0.0 - (torch.log1p(-x) if self.of_complement else torch.log(x))
 
 
 class _LogPower(UnitFamily):
@@ -221,7 +221,7 @@ class _ComplementPower(UnitFamily):
 
     def curve(self, t: Tensor, *theta: Number) -> Tensor:
         a, b = theta
-        return torch.expm1(-a * t).abs() ** b
+        return (-_sign(a) * torch.expm1(-a * t)) ** b
 
     def inverse_curve(self, u: Tensor, *theta: Number) -> Tensor:
         a, b = theta
