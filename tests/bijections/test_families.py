@@ -95,6 +95,7 @@ def test_ends_of_the_unit_interval() -> None:
         ("affine", "product", (), (0.0, 1.0), "product"),
         ("affine", "product", (), (1.0, -1.0), "probabilistic sum (noisy or)"),
         ("affine", "product", (), (-2.0, 0.5), "Sugeno λ-measure, λ=0.5"),
+        ("affine", "product", (), (-1.0, 0.5), "Sugeno–Weber t-norm (Nelsen's copula 4.2.7), θ=0.5, where positive"),
         ("affine", "product", (), (0.3, 0.5), None),
         ("positive power", "sum", (2.0,), (), "Euclidean norm"),
         ("positive power", "sum", (-1.0,), (), "parallel resistance (harmonic sum)"),

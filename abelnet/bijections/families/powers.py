@@ -54,6 +54,8 @@ class _Identity(Family):
         for (point, factor), name in _PRODUCTS.items():
             if close(absorbing, point) and close(gamma, factor):
                 return name
+        if 0 < gamma < 1 and close(gamma * (1 - absorbing), 1.0, TIED):  # with the identity 1
+            return f"Sugeno–Weber t-norm (Nelsen's copula 4.2.7), θ={gamma:g}, where positive"
         # With the identity 0, the law is x + y + γ x y.
         return f"Sugeno λ-measure, λ={gamma:g}" if close(absorbing * gamma, -1.0, TIED) else None
 
