@@ -90,7 +90,8 @@ class Operation(Configurable, nn.Module):
         steps = torch.logspace(-12, 12, 25, dtype=torch.float64)[:, None]
         up = torch.where(low.isfinite(), low, 0) + steps
         down = torch.where(high.isfinite(), high, 0) - steps
-        between = low + (high - low) * torch.linspace(0.1, 0.9, 25, dtype=torch.float64)[:, None]
+        # Close to the ends as well: where sums are limited, only elements near the identity have results.
+        between = low + (high - low) * torch.linspace(-12, 12, 25, dtype=torch.float64).sigmoid()[:, None]
         both = low.isfinite() & high.isfinite()
         return torch.cat((torch.where(both, between, up), torch.where(both, between, down)))
 

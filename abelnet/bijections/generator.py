@@ -25,18 +25,35 @@ if TYPE_CHECKING:
 class Generator(Elementwise):
     r"""Curve of a parametric family, applied independently to each dimension.
 
-    ==================  ===========================================  ==========================================
-    kind                :math:`g(x)`                                 domain
-    ==================  ===========================================  ==========================================
-    ``affine``          :math:`x`                                    everywhere
-    ``power``           :math:`\operatorname{sign}(x) |x|^p`         everywhere; :math:`x > 0` for :math:`p < 0`
-    ``positive power``  :math:`x^p`                                  :math:`x \ge 0`; :math:`x > 0` for :math:`p < 0`
-    ``exponential``     :math:`e^{k x}`                              everywhere
-    ``logarithm``       :math:`\log(x + c)`                          :math:`x > -c`
-    ``logit``           :math:`\log(x / (1 - x))`                    :math:`0 < x < 1`
-    ``arctanh``         :math:`\operatorname{arctanh}(x / c)`        :math:`|x| < c`, with :math:`c > 0`
-    ``arcsinh``         :math:`\operatorname{arcsinh}(x / c)`        everywhere, with :math:`c > 0`
-    ==================  ===========================================  ==========================================
+    =====================================  =====================================  ==========================
+    kind                                   :math:`g(x)`                           domain
+    =====================================  =====================================  ==========================
+    ``affine``                             :math:`x`                              everywhere
+    ``power``                              :math:`\operatorname{sign}(x) |x|^p`   everywhere; x > 0 if p < 0
+    ``positive power``                     :math:`x^p`                            x ≥ 0; x > 0 if p < 0
+    ``exponential``                        :math:`e^{k x}`                        everywhere
+    ``centered exponential``               :math:`e^{k (x - c)}`                  everywhere
+    ``logarithm``                          :math:`\log(x + c)`                    x > −c
+    ``logit``                              :math:`\log(x / (1 - x))`              0 < x < 1
+    ``arctanh``                            :math:`\operatorname{arctanh}(x / c)`  −c < x < c
+    ``arcsinh``                            :math:`\operatorname{arcsinh}(x / c)`  everywhere, c > 0
+    ``reflected logarithm``                :math:`\log(c - x)`                    x < c
+    ``reciprocal difference``              :math:`c / x - x`                      x > 0, c > 0
+    ``reflected power``                    :math:`(c - x)^p`                      x ≤ c; x < c if p < 0
+    ``shifted power``                      :math:`(x + c)^p`                      x ≥ −c; x > −c if p < 0
+    ``power of logarithm``                 :math:`(-\log x)^p`                    0 < x ≤ 1
+    ``power of logarithm of complement``   :math:`(-\log(1 - x))^p`               0 ≤ x < 1
+    ``power of odds``                      :math:`((1 - x) / x)^p`                0 < x ≤ 1
+    ``power of complement``                :math:`\lvert 1 - x^a \rvert^b`        0 < x ≤ 1
+    ``power of complement of complement``  :math:`\lvert 1 - (1 - x)^a \rvert^b`  0 ≤ x < 1
+    ``exponential of reciprocal``          :math:`e^{-k / (1 - x)}`               0 ≤ x ≤ 1, k > 0
+    ``arcsine of power``                   :math:`\arcsin(1 - x^p)`               0 ≤ x ≤ 1, p > 0
+    ``power of offset logarithm``          :math:`(1 - k \log x)^p - 1`           0 < x ≤ 1, k > 0
+    ``exponential of power``               :math:`e^{k (x^{-p} - 1)} - 1`         0 < x ≤ 1, k and p > 0
+    =====================================  =====================================  ==========================
+
+    The laws that these generate are listed in :mod:`abelnet.bijections.families`. Powers on the unit interval are
+    defined at the end where they are finite.
 
     Unlike other bijections it may not map onto all real numbers: :meth:`inverse` is NaN outside the codomain.
 
@@ -78,12 +95,12 @@ class Generator(Elementwise):
     def check_state(self) -> None:
         if any(value.is_meta for value in self.values):
             return  # has no values to check, and comparing them would import torch._dynamo: seconds and 75 MB
-        valid = torch.as_tensor(self.family.is_valid(*(value.detach() for value in self.values)))
-        for name, value in zip(self.family.parameters, self.values, strict=True):
-            if not peek((value.isfinite() & valid).all(), True):
-                expected = {"finite": "", "nonzero": " other than 0", "positive": " above 0"}
-                kind = f"a finite number{expected[self.family.parameters_are]}"
-                raise AbelnetError(f"{name}: expected {kind}, got {value.tolist()}")
+        expected = {"finite": "", "nonzero": " other than 0", "positive": " above 0"}
+        family = self.family
+        for name, value, kind in zip(family.parameters, self.values, family.parameters_are, strict=True):
+            allowed = {"finite": True, "nonzero": value != 0, "positive": value > 0}[kind]
+            if not peek((value.isfinite() & allowed).all(), True):
+                raise AbelnetError(f"{name}: expected a finite number{expected[kind]}, got {value.tolist()}")
 
     @property
     def kind(self) -> str:
@@ -116,7 +133,8 @@ class Generator(Elementwise):
         return self.family.log_slope(x, *self.values).expand_as(x)
 
     def turning_points(self, dimension: int = 0) -> Tensor:
-        return torch.tensor(self.family.turns, dtype=torch.float64)
+        theta = (float(value.detach()[dimension]) for value in self.values)
+        return torch.tensor(self.family.turning_points(*theta), dtype=torch.float64)
 
     def expression(self, x: Expr, dimension: int = 0) -> Expr:
         return self.family.expression(x, *self._theta(dimension))

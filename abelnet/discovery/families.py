@@ -31,6 +31,7 @@ from torch import Tensor
 
 from abelnet.bijections import FAMILIES, Bijection, Even, Generator
 from abelnet.bijections.families import Family
+from abelnet.bijections.families.base import Form
 from abelnet.laws import CappedSum, Law, Mean, Polynomial, Sum
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
@@ -38,6 +39,11 @@ from abelnet.operation import Operation
 # Residual where a law has no result, in standard deviations of the results.
 _IMPOSSIBLE = 1e3
 _STARTS = 3
+# Evaluations that show which start is best; the best one takes rounds of more as long as each lowers its squared errors
+# by this fraction.
+_FEW, _MANY, _ROUNDS, _LOWERED = 40, 100, 4, 0.2
+# Starts that lead to an error below this, in standard deviations of the results, need no others beside them.
+_EXACT = 1e-10
 _PLAINEST = next(iter(FAMILIES))
 # Factors of a product beyond this, or its inverse, are those of no law but of a fit that diverges.
 _SMALLEST_FACTOR = 1e-100
@@ -269,33 +275,76 @@ def fit_dictionary(
             count other than 1.
         bound: Result at which sums are capped.
     """
-    tiers = [tier for tier in _TIERS if tier.name in forms]
-    others = [kind for kind in kinds if kind != _PLAINEST]
-    order = [(_PLAINEST, tier) for tier in tiers] + [(kind, tier) for tier in tiers for kind in others]
-    for kind, tier in order:
-        starts = (replace(entry, bound=bound) for entry in _starts(kind, tier, examples, bound))
-        scored = [(entry.loss(examples), i, entry) for i, entry in enumerate(starts)]
-        scored = sorted(item for item in scored if math.isfinite(item[0]))[:_STARTS]
-        if scored:
-            polished = [entry.polish(examples, 100) for _, _, entry in scored]
-            yield min(polished, key=lambda entry: entry.loss(examples))
+    exact = (_EXACT * float(examples.targets.std())) ** 2
+    for kind, tier in _order(kinds, forms):
+        polished: list[Entry] = []
+        for start in _best_starts(kind, tier, examples, bound):
+            polished.append(start.polish(examples, _FEW))
+            if polished[-1].loss(examples) <= exact:
+                break
+        if polished:
+            yield _polished(min(polished, key=lambda entry: entry.loss(examples)), examples)
 
 
 class _Tier(NamedTuple):
-    """Form of a law, and whether its coefficient is free or that of the plain form."""
+    """Form of a law, whether its coefficient is free or that of the plain form, and which families have it."""
 
     name: str
     form: str
     free: bool
+    of_families: Form
 
 
 _TIERS = (
-    _Tier("sum", "sum", False),
-    _Tier("mean", "mean", False),
-    _Tier("sum", "sum", True),
-    _Tier("product", "product", True),
-    _Tier("scaled sum", "mean", True),
+    _Tier("sum", "sum", False, "sum"),
+    _Tier("mean", "mean", False, "mean"),
+    _Tier("sum", "sum", True, "shifted sum"),
+    _Tier("product", "product", True, "product"),
+    _Tier("scaled sum", "mean", True, "mean"),
 )
+
+
+def _order(kinds: Sequence[str], forms: Sequence[str]) -> Iterator[tuple[str, _Tier]]:
+    """Yields what is tried: the affine family, then common families by their forms, then the others."""
+    others = [kind for kind in kinds if kind != _PLAINEST]
+    common = [kind for kind in others if FAMILIES[kind].is_common]
+    special = [kind for kind in others if kind not in common]
+    for part in ([_PLAINEST], common, special):
+        for tier in _TIERS:
+            if tier.name in forms:
+                yield from ((kind, tier) for kind in part if tier.of_families in FAMILIES[kind].forms)
+
+
+def _polished(entry: Entry, examples: Multisets) -> Entry:
+    """Polishes an entry as long as that lowers its error: some valleys are long."""
+    for _ in range(_ROUNDS):
+        before, entry = entry.loss(examples), entry.polish(examples, _MANY)
+        if not entry.loss(examples) < (1 - _LOWERED) * before:
+            break
+    return entry
+
+
+def _best_starts(kind: str, tier: _Tier, examples: Multisets, bound: float | None) -> list[Entry]:
+    """Returns the best initial values, at most one for each θ, and at least one for each combination of signs.
+
+    Those of one θ often lead to the same minimum. Least squares seldom crosses 0, where a power or a factor γ is no
+    law, so the best of other signs lead to other minima.
+    """
+    best: dict[tuple[object, ...], tuple[float, Entry]] = {}
+    for start in _starts(kind, tier, examples, bound):
+        entry = replace(start, bound=bound)
+        loss, key = entry.loss(examples), (*entry.theta, _signs(entry))
+        if math.isfinite(loss) and (key not in best or loss < best[key][0]):
+            best[key] = loss, entry
+    ranked = [entry for _, entry in sorted(best.values(), key=lambda item: item[0])]
+    signs = [_signs(entry) for entry in ranked]
+    first = [i for i in range(len(ranked)) if signs[i] not in signs[:i]]
+    rest = [i for i in range(len(ranked)) if i not in first]
+    return [ranked[i] for i in first + rest[: max(0, _STARTS - len(first))]]
+
+
+def _signs(entry: Entry) -> tuple[bool, ...]:
+    return *(value > 0 for value in entry.theta), entry.form == "product" and entry.coefficients[-1] > 0
 
 
 def _starts(kind: str, tier: _Tier, examples: Multisets, bound: float | None) -> Iterator[Entry]:
@@ -320,12 +369,25 @@ def _starts(kind: str, tier: _Tier, examples: Multisets, bound: float | None) ->
                 yield Entry(kind, form, theta, (ratio[ratio.isfinite()].median().item(),))
         else:
             for absorbing in _absorbing_grid(u[:, 0]):
-                logs = examples.sum((u - absorbing).abs().log())[:, 0]
-                ratio = ((v - absorbing).abs().log() - logs) / more
-                sound = several & ratio.isfinite()
-                if sound.any():
-                    size = math.exp(min(50.0, max(-50.0, ratio[sound].median().item())))
-                    yield from (Entry(kind, form, theta, (absorbing, sign * size)) for sign in (1.0, -1.0))
+                yield from (
+                    Entry(kind, form, theta, (absorbing, g)) for g in _factors(u, v, absorbing, several, examples)
+                )
+
+
+def _factors(u: Tensor, v: Tensor, absorbing: float, several: Tensor, examples: Multisets) -> list[float]:
+    """Returns the factor γ of a product from latent elements and results; with either sign if that is unknown."""
+    more = (examples.sizes - 1).to(u.dtype)
+    ratio = ((v - absorbing).abs().log() - examples.sum((u - absorbing).abs().log())[:, 0]) / more
+    sound = several & ratio.isfinite()
+    if not sound.any():
+        return []
+    size = math.exp(min(50.0, max(-50.0, ratio[sound].median().item())))
+    # The sign of γ shows in sets of an even number of elements, where its power is odd.
+    seen = sound & (more % 2 == 1)
+    if not seen.any():
+        return [size, -size]
+    below = (examples.sum((u < absorbing).to(u.dtype))[:, 0] + (v < absorbing).to(u.dtype)) % 2
+    return [size if below[seen].mean().item() <= 0.5 else -size]
 
 
 def _absorbing_grid(seen: Tensor) -> list[float]:
