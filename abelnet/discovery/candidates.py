@@ -46,6 +46,11 @@ class Candidate:
         self.errors = torch.empty(0)
 
     @property
+    def name(self) -> str:
+        """Name that people use for the law; empty if it has none."""
+        return ""
+
+    @property
     def parameters(self) -> int:
         """Number of fitted parameters."""
         return sum(parameter.numel() for parameter in self.operation.parameters() if parameter.requires_grad)
@@ -106,6 +111,10 @@ class Formula(Candidate):
         title = f"{entry.title} of |x|" if even else entry.title
         super().__init__(title, entry.operation(even=even), entry.complexity + even)
         self.entry, self.even = entry, even
+
+    @property
+    def name(self) -> str:
+        return self.entry.name
 
     @property
     def parameters(self) -> int:

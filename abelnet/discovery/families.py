@@ -17,7 +17,7 @@ refined by nonlinear least squares on the results.
 
 from __future__ import annotations
 
-__all__ = ["MAGNITUDES", "Entry", "fit_dictionary"]
+__all__ = ["COMMON", "MAGNITUDES", "PLAINEST", "SPECIAL", "Entry", "fit_dictionary"]
 
 import math
 from collections.abc import Iterator, Sequence
@@ -44,11 +44,16 @@ _STARTS = 3
 _FEW, _MANY, _ROUNDS, _LOWERED = 40, 100, 4, 0.2
 # Starts that lead to an error below this, in standard deviations of the results, need no others beside them.
 _EXACT = 1e-10
-_PLAINEST = next(iter(FAMILIES))
+PLAINEST = next(iter(FAMILIES))
+"""The simplest family."""
 # Factors of a product beyond this, or its inverse, are those of no law but of a fit that diverges.
 _SMALLEST_FACTOR = 1e-100
 MAGNITUDES = "positive power"
-"""Family of laws of magnitudes."""
+"""Family of laws of magnitudes, besides the affine one."""
+COMMON = tuple(kind for kind, family in FAMILIES.items() if family.is_common)
+"""Families that most laws in practice have."""
+SPECIAL = tuple(kind for kind in FAMILIES if kind not in COMMON)
+"""Families of special laws. Near an end of their parameters some of them come close to others, and to capped sums."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ class Entry:
     @property
     def complexity(self) -> int:
         """Number of parameters, plus one unless the family is affine."""
-        return self.parameters + (self.kind != _PLAINEST)
+        return self.parameters + (self.kind != PLAINEST)
 
     @property
     def title(self) -> str:
@@ -91,6 +96,17 @@ class Entry:
         if self.form == "mean" and self.coefficients:
             return f"scaled sum of {self.kind}"
         return f"{'capped ' if self.bound is not None else ''}{self.form} of {self.kind}"
+
+    @property
+    def name(self) -> str:
+        """Name that people use for the law; empty if it has none."""
+        if self.form == "mean":
+            return "" if self.coefficients else self.family.mean_name(*self.theta) or ""
+        name = self.family.name_of(self.form, self.theta, self.coefficients) or ""
+        if not name or self.bound is None:
+            return name
+        positive = name.removesuffix(", where positive")
+        return positive if positive != name and self.bound == 0 else f"{name}, capped at {self.bound:g}"
 
     def predict(self, examples: Multisets) -> Tensor:
         """Returns the result of each multiset; NaN if the law has none."""
@@ -129,7 +145,7 @@ class Entry:
         bijection: Bijection
         if even:
             # On magnitudes, the affine family is the first power.
-            theta = (1.0,) if self.kind == _PLAINEST else self.theta
+            theta = (1.0,) if self.kind == PLAINEST else self.theta
             bijection = Even(Generator(1, MAGNITUDES, theta, dtype=torch.float64))
         else:
             bijection = Generator(1, self.kind, self.theta, dtype=torch.float64)
@@ -270,7 +286,7 @@ def fit_dictionary(
 
     Arguments:
         examples: The examples.
-        kinds: Families to fit besides the affine one.
+        kinds: Families to fit; the affine one comes first, then common ones, then those of special laws.
         forms: Forms to fit: ``"sum"``, ``"product"``, ``"mean"``, and ``"scaled sum"``, a mean with an exponent of the
             count other than 1.
         bound: Result at which sums are capped.
@@ -306,10 +322,10 @@ _TIERS = (
 
 def _order(kinds: Sequence[str], forms: Sequence[str]) -> Iterator[tuple[str, _Tier]]:
     """Yields what is tried: the affine family, then common families by their forms, then the others."""
-    others = [kind for kind in kinds if kind != _PLAINEST]
-    common = [kind for kind in others if FAMILIES[kind].is_common]
-    special = [kind for kind in others if kind not in common]
-    for part in ([_PLAINEST], common, special):
+    plainest = [kind for kind in kinds if kind == PLAINEST]
+    common = [kind for kind in kinds if kind in COMMON and kind != PLAINEST]
+    special = [kind for kind in kinds if kind in SPECIAL]
+    for part in (plainest, common, special):
         for tier in _TIERS:
             if tier.name in forms:
                 yield from ((kind, tier) for kind in part if tier.of_families in FAMILIES[kind].forms)

@@ -69,7 +69,7 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
         if expr.exp.is_number:
             root = Fraction(float(expr.exp)).limit_denominator(_LARGEST_ROOT)
             exponent = str(root).replace("-", "−") if abs(root - float(expr.exp)) < 1e-12 else exponent
-        return f"{base}^({exponent})"
+        return f"{base}^{exponent if exponent.isdigit() else _in_parentheses(exponent)}"
 
     def _print_Function(self, expr: Expr) -> str:
         name = expr.func.__name__
@@ -90,9 +90,11 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
         def place(term: Expr) -> tuple[Any, ...]:
             return not (numbers_first and term.is_number), *_elements(term), -_split(term)[1].count_ops(), str(term)
 
+        parts = [self._signed(term) for term in sorted(terms, key=place)]
+        if len(parts) == 2 and parts[0][0] and not parts[1][0]:
+            parts.reverse()  # 1 − x, not −x + 1
         text = ""
-        for term in sorted(terms, key=place):
-            sign, piece = self._signed(term)
+        for sign, piece in parts:
             text += f" {sign or '+'} {piece}" if text else sign + piece
         return text
 

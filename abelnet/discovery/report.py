@@ -55,6 +55,7 @@ class LearnedLaw(Configurable):
         eigenvalues: Distance of the examples from any group and from any semigroup.
         seen: Ranges of the examples; None if unknown.
         misfit: Systematic part of the errors; None if they may be chance.
+        name: Name that people use for the law, such as ``"root mean square"``; empty if it has none.
 
     Example:
         >>> from abelnet import AbelianGroup, Generator
@@ -73,6 +74,7 @@ class LearnedLaw(Configurable):
     eigenvalues: dict[str, float] = field(default_factory=dict)
     seen: Seen | None = None
     misfit: Misfit | None = None
+    name: str = ""
 
     def __post_init__(self) -> None:
         self.tried = [Tried(*row) for row in self.tried]
@@ -187,7 +189,12 @@ class LearnedLaw(Configurable):
 
     def summary(self) -> str:
         """Returns the law and its properties in a few lines."""
-        lines = [self.formula, f"kind: {self.kind} ({self.title})", f"domain: {self.domain}"]
+        lines = [
+            self.formula,
+            *([f"name: {self.name}"] if self.name else []),
+            f"kind: {self.kind} ({self.title})",
+            f"domain: {self.domain}",
+        ]
         if self.seen is not None:
             lines.append(f"learned from: {self.seen.describe()}; beyond, results are extrapolated")
         landmarks = {"identity": self.identity, "absorbing element": self.absorbing}

@@ -32,7 +32,7 @@ import torch
 from abelnet.bijections import Even, Generator
 from abelnet.discovery.candidates import Candidate, Curve, Formula, Trained, below, magnitudes, train_abelian_net
 from abelnet.discovery.evidence import Misfit, NoLawError, capped_at, check_cap, check_law, find_misfit
-from abelnet.discovery.families import MAGNITUDES, fit_dictionary
+from abelnet.discovery.families import COMMON, MAGNITUDES, PLAINEST, SPECIAL, fit_dictionary
 from abelnet.discovery.report import LearnedLaw, Tried
 from abelnet.discovery.spectral import COORDINATES, Spectral, SpectralFit, fits_coordinate
 from abelnet.discovery.stream import Stream
@@ -102,7 +102,7 @@ def learn_law(
                 if plain[-1].mse <= exact:
                     break
 
-    add_formulas(forms=scope.forms)
+    add_formulas(kinds=COMMON, forms=scope.forms)
     if min((one.mse for one in plain), default=math.inf) > exact and _may_lose_signs(examples):
         say("laws of magnitudes")
         formulas, more_curves, values = _laws_of_magnitudes(fitted, held_out, _Scope.of(magnitudes(examples), only))
@@ -111,6 +111,7 @@ def learn_law(
         say("capped sums")
         add_formulas(forms=("sum",), bound=bound)
         curves += _capped_curves(fitted, held_out, bound)
+    add_formulas(kinds=SPECIAL, forms=scope.forms)
     if scope.has_counts and min((one.mse for one in plain + curves), default=math.inf) > _EXPLAINED_BY_COUNTS * spread:
         say("powers of the count")
         add_formulas(forms=("scaled sum",))
@@ -135,7 +136,9 @@ def learn_law(
     say("fitting to all")
     law = winner.fit_to_all(examples, stream.fits)
     ranking = [Tried(one.title, one.parameters, one.rmse) for one in sorted(tried, key=lambda one: one.mse)]
-    return LearnedLaw(law.operation, law.title, winner.rmse, explained, ranking, eigenvalues, stream.seen, misfit)
+    return LearnedLaw(
+        law.operation, law.title, winner.rmse, explained, ranking, eigenvalues, stream.seen, misfit, law.name
+    )
 
 
 def _is_hopeless(misfit: Misfit | None) -> bool:
@@ -265,7 +268,7 @@ def _laws_of_magnitudes(
         for law in (Maximum(), Minimum())
     )
     formulas = [one.judge(held_out) for one in (largest, smallest) if scope.folds]
-    entries = fit_dictionary(fitted, [MAGNITUDES], forms=scope.forms)
+    entries = fit_dictionary(fitted, [PLAINEST, MAGNITUDES], forms=scope.forms)
     formulas += [Formula(entry, even=True).judge(held_out) for entry in entries]
     if not fits_coordinate(fitted, coordinate) or not fits_coordinate(magnitudes(held_out), coordinate):
         return formulas, [], {}

@@ -80,6 +80,10 @@ def test_means(name: str, count: int) -> None:
     (law,) = model.laws_
     assert law.formula == f"M(x₁, …, xₙ) = {formula}"
     assert law.kind == ("sum scaled by a power of the count" if name == "z-scores" else "mean")
+    named = (
+        name.removesuffix(" of both signs").replace(" −3", ", p=-3").replace(" 1/2", ", p=0.5").replace(" 4", ", p=4")
+    )
+    assert law.name == {"z-scores": "", "mean log odds": "geometric mean of odds"}.get(name, named)
     assert (law.is_group, law.identity, law.absorbing) == (False, None, None)
     generator = np.random.default_rng(1)
     large = [generator.uniform(low, high, 100) for _ in range(20)]

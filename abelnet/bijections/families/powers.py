@@ -49,7 +49,9 @@ class _Identity(Family):
 
     def name_of(self, form: str, theta: tuple[float, ...], coefficients: tuple[float, ...]) -> str | None:
         if form == "sum":
-            return "sum" if not coefficients else None
+            if coefficients:
+                return "Łukasiewicz t-norm, where positive" if close(coefficients[0], -1.0) else None
+            return "sum"
         absorbing, gamma = coefficients
         for (point, factor), name in _PRODUCTS.items():
             if close(absorbing, point) and close(gamma, factor):
