@@ -54,6 +54,8 @@ class LearnedLaw(Configurable):
         tried: All candidates, best first.
         eigenvalues: Distance of the examples from any group and from any semigroup.
         seen: Ranges of the examples; None if unknown.
+        outliers: Examples that disagree with the law and were left out, as indices in the order in which they were
+            given (in the random sample, if there were more than it holds).
 
     Example:
         >>> from abelnet import AbelianGroup, Generator
@@ -71,6 +73,7 @@ class LearnedLaw(Configurable):
     tried: Sequence[Tried] = ()
     eigenvalues: dict[str, float] = field(default_factory=dict)
     seen: Seen | None = None
+    outliers: Sequence[int] = ()
 
     def __post_init__(self) -> None:
         self.tried = [Tried(*row) for row in self.tried]
@@ -192,6 +195,8 @@ class LearnedLaw(Configurable):
             far = ", outside the range of the examples" if x is not None and self._is_outside(x) else ""
             lines.append(f"{name}: {'none' if x is None else formula.number(x) + far}")
         lines.append(f"inverses: {self.inverses}")
+        if self.outliers:
+            lines.append(f"examples that disagree with the law, and were left out: {len(self.outliers)}")
         lines.append(f"held-out error: {self.rmse:.3g} (explains {100 * self.explained:.6g} % of the variance)")
         return "\n".join(lines)
 
