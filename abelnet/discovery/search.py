@@ -92,7 +92,7 @@ def learn_law(
         )
     rest, held_out = examples.split(_HELD_OUT, seed)
     fitted = rest.take(torch.arange(min(len(rest), _FITTED)))
-    spread = float(held_out.targets.var(unbiased=False)) or float(examples.targets.var()) or 1.0
+    spread = _variance(held_out) or _variance(examples) or 1.0
     exact = _EXACT**2 * spread
 
     say("closed form")
@@ -194,6 +194,13 @@ def _check_enough(examples: Multisets) -> None:
             f"X: expected at least 4 different sets of two or more elements, got {several}; a set of one element "
             "says nothing about how elements combine"
         )
+
+
+def _variance(examples: Multisets) -> float:
+    """Returns the variance of the results, in the units of weighted squared errors."""
+    target, weights = examples.targets, examples.weights
+    center = (weights * target).sum() / weights.sum()
+    return float((weights * (target - center).square()).mean())
 
 
 def _simplest(tried: Sequence[Candidate], spread: float) -> Candidate:
@@ -300,7 +307,7 @@ def _check_law(
     """Raises if the chosen law explains little, or much less than a regression that assumes no law."""
     evidence = f"the best law, {winner.title}, explains {100 * explained:.3g} % of the variance of held-out results"
     values = ", ".join(f"{name}: {value:.2g}" for name, value in eigenvalues.items())
-    spread = float(held_out.targets.var(unbiased=False))
+    spread = _variance(held_out)
     # A law holds at every size; by more than chance, and by enough to matter.
     worse = [
         row
@@ -360,10 +367,10 @@ def _plain_regression(fitted: Multisets, held_out: Multisets, errors: Tensor) ->
         if degree == 0:
             continue
         scale = float(np.abs(inputs).max()) or 1.0
-        target = fitted.targets[train_rows].numpy()
-        weights = np.linalg.lstsq(_features(inputs / scale, degree), target, rcond=1e-10)[0]
-        found = _features(outputs / scale, degree) @ weights
-        plain = (found - held_out.targets[test_rows].numpy()) ** 2
+        target, root = fitted.targets[train_rows].numpy(), fitted.weights[train_rows].sqrt().numpy()
+        slopes = np.linalg.lstsq(_features(inputs / scale, degree) * root[:, None], target * root, rcond=1e-10)[0]
+        found = _features(outputs / scale, degree) @ slopes
+        plain = (found - held_out.targets[test_rows].numpy()) ** 2 * held_out.weights[test_rows].numpy()
         rows.append(_Compared(size, float(plain.mean()), float(errors[test_rows].mean())))
     return rows
 
