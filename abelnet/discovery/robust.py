@@ -43,6 +43,8 @@ _AS_GOOD = 1.5
 # Examples left out are systematic if a regression has less than this part of the error of the law on them, or if a
 # feature of their elements ranks them above (below) the others this often.
 _EXPLAINED, _RANKED = 0.5, 0.85
+# The law with outliers left out is kept if its log-likelihood is not lower by more than this.
+_AS_LIKELY = 1.0
 # Residual where a law has no result; its square is finite.
 _NO_RESULT = 1e150
 
@@ -87,7 +89,7 @@ def learn_robust_law(
 
     say("robust search")
     found = _without_outliers(plain, screening, search)
-    if found is not None and found.log_likelihood > plain.log_likelihood:
+    if found is not None and found.log_likelihood >= plain.log_likelihood - _AS_LIKELY:
         found.law.outliers = (~found.agree).nonzero()[0].tolist()
         found.law.relative_noise = found.relative_noise
         return found.law
@@ -111,7 +113,7 @@ class _Fitted:
         target = examples.targets.numpy()
         self.law, self.examples = law, examples
         self.residuals = _residuals(law, examples)
-        predicted = target + self.residuals
+        predicted = np.where(np.abs(self.residuals) < _NO_RESULT, target + self.residuals, target)
         self.noise = choose_noise(self.residuals[kept], predicted[kept])
         self.units = self.noise.units(predicted)
         self.scale = scale_of((self.residuals / self.units)[kept])
@@ -127,7 +129,9 @@ class _Fitted:
 
     @property
     def log_likelihood(self) -> float:
-        return log_likelihood(self.residuals, self.units)
+        # Laws that are exact up to rounding are equally likely.
+        size = float(np.median(np.abs(self.examples.targets.numpy()) / self.units))
+        return log_likelihood(self.residuals, self.units, max(ROUNDING * size, 1e-300))
 
     @property
     def relative_noise(self) -> float | None:

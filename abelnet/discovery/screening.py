@@ -135,11 +135,19 @@ def choose_noise(residuals: Array, predicted: Array) -> Noise:
     return best
 
 
-def log_likelihood(residuals: Array, units: Array) -> float:
-    """Returns the log-likelihood, up to a constant, of residuals in the given units, with scale from their median."""
-    scale = max(scale_of(residuals / units), 1e-300)
-    tails = (_DEGREES + 1) / 2 * np.log1p(np.square(residuals / (scale * units)) / _DEGREES)
-    return -float(np.sum(np.log(scale * units) + tails))
+def log_likelihood(residuals: Array, units: Array, smallest: float = 1e-300) -> float:
+    """Returns the log-likelihood, up to a constant, of residuals in the given units, with scale from their median.
+
+    Arguments:
+        residuals: Residuals :math:`(R)`.
+        units: Standard deviation of the noise of each, up to a factor, :math:`(R)`.
+        smallest: Smallest scale.
+    """
+    scale = max(scale_of(residuals / units), smallest)
+    with np.errstate(over="ignore"):  # far beyond all others: a likelihood of 0
+        # Not log1p of the square, which overflows sooner.
+        tails = (_DEGREES + 1) * np.log(np.hypot(1, residuals / (math.sqrt(_DEGREES) * scale * units)))
+    return -float(np.sum(np.log(scale) + np.log(units) + tails))
 
 
 def scale_of(residuals: Array) -> float:
@@ -202,7 +210,8 @@ def _aggregates(examples: Multisets) -> Array:
             total(magnitudes),
             counts,
         ]
-    return np.nan_to_num(np.stack(columns, 1), nan=0.0, posinf=0.0, neginf=0.0)
+    table: Array = np.nan_to_num(np.stack(columns, 1), nan=0.0, posinf=0.0, neginf=0.0)
+    return table
 
 
 def _robust_regression(features: Array, target: Array, units: Array) -> tuple[Array, float]:
