@@ -153,8 +153,11 @@ def _without_outliers(plain: _Fitted, screening: Screening, search: Callable[...
             kept = found.agree
             if stable or np.mean(~kept) > _MOST_LEFT_OUT:
                 break
-        if np.mean(~kept) > _MOST_LEFT_OUT or (kept.all() and found.noise.is_constant):
+        if kept.all() and found.noise.is_constant:
             return None
+    # Any results are constant but for some: that is no law.
+    if np.mean(~kept) > _MOST_LEFT_OUT or np.ptp(examples.targets.numpy()[kept]) == 0:
+        return None
     try:
         found = _Fitted(search(kept, units, refuse=True), examples, kept)
     except NoLawError:

@@ -70,6 +70,12 @@ def test_extremes(sets: list[list[float]], target: list[float]) -> None:
     assert np.isfinite(screening.features).all()
 
 
+def test_few_different_results_are_not_suspected() -> None:
+    sets, _ = draw(0, 1, np.sum)
+    target = np.where(np.arange(300) % 10, 0.0, 1.0)
+    assert not screen(Multisets.from_arrays(sets, target)).suspects.any()
+
+
 def test_rounding_errors_are_no_noise() -> None:
     predicted = np.geomspace(1, 1e12, 200)
     assert choose_noise(1e-16 * predicted, predicted).is_constant
