@@ -27,8 +27,9 @@ from torch import Tensor
 from abelnet.discovery.formula import is_short
 from abelnet.discovery.report import LearnedLaw
 from abelnet.discovery.screening import CUT, ROUNDING, Screening, choose_noise, log_likelihood, scale_of, screen
-from abelnet.discovery.search import NoLawError, learn_law
+from abelnet.discovery.search import learn_law
 from abelnet.discovery.stream import Stream
+from abelnet.errors import AbelnetError
 from abelnet.multisets import Multisets
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -88,7 +89,10 @@ def learn_robust_law(
         return learn_law(part, **how | options)
 
     say("robust search")
-    found = _without_outliers(plain, screening, search)
+    try:
+        found = _without_outliers(plain, screening, search)
+    except AbelnetError:  # there is no law, or too few different examples are left
+        found = None
     if found is not None and found.log_likelihood >= plain.log_likelihood - _AS_LIKELY:
         found.law.outliers = (~found.agree).nonzero()[0].tolist()
         found.law.relative_noise = found.relative_noise
@@ -155,13 +159,10 @@ def _without_outliers(plain: _Fitted, screening: Screening, search: Callable[...
                 break
         if kept.all() and found.noise.is_constant:
             return None
-    # Any results are constant but for some: that is no law.
+    # Results that are equal but for a few follow no law.
     if np.mean(~kept) > _MOST_LEFT_OUT or np.ptp(examples.targets.numpy()[kept]) == 0:
         return None
-    try:
-        found = _Fitted(search(kept, units, refuse=True), examples, kept)
-    except NoLawError:
-        return None
+    found = _Fitted(search(kept, units, refuse=True), examples, kept)
     return None if np.mean(~found.agree) > _MOST_LEFT_OUT or _is_systematic(found, screening) else found
 
 

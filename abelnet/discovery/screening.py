@@ -32,7 +32,7 @@ _MEDIAN = 0.6745
 # Influence of a residual ends at this many standard deviations, which has 95% efficiency with Gaussian noise.
 _BISQUARE = 4.685
 _SWEEPS = 30
-# Fewer different results tell too little about their distribution.
+# Fewer examples tell too little about their distribution.
 _FEWEST = 30
 # At most this part of the examples is suspected, so that enough are left to search a law.
 _MOST_SUSPECTS = 0.3
@@ -90,7 +90,7 @@ class Screening(NamedTuple):
 
 
 def screen(examples: Multisets) -> Screening:
-    """Screens one-dimensional multisets with targets; fewer than 30 different results are not suspected.
+    """Screens one-dimensional multisets with targets; fewer than 30 are not suspected.
 
     Example:
         >>> rows = np.random.default_rng(0).uniform(-1, 1, (60, 3))
@@ -102,7 +102,7 @@ def screen(examples: Multisets) -> Screening:
     examples = examples.ordered()
     target, features = examples.targets.numpy(), _aggregates(examples)
     units = np.ones(len(target))
-    if len(np.unique(target)) < _FEWEST:
+    if len(target) < _FEWEST:
         return Screening(np.zeros(len(target), dtype=bool), np.zeros(len(target)), features, Noise(), units)
     residuals, scales = _regressions(examples, features, units)
     noise = choose_noise(residuals, target - residuals)
