@@ -43,8 +43,10 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
-@pytest.mark.parametrize("how", ["gross", "copies"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [("noisy or", "gross"), ("mean", "gross"), ("velocities", "copies"), ("large products", "copies")],
+)
 def test_wrong_results_are_left_out_and_listed(name: str, how: str) -> None:
     low, high, fold, formula = CASES[name]
     sets, target = draw(low, high, fold, 200)
