@@ -41,6 +41,7 @@ class Multisets:
         ptr: Offsets of the sets, with shape :math:`(B + 1)`: set :math:`i` is ``values[ptr[i]:ptr[i + 1]]``.
         dim_size: Number of sets :math:`B` with ``index``; if None, one more than its largest entry.
         targets: Result of each set, to learn from, with shape :math:`(*)` or :math:`(*, d)`.
+        weights: Weight of each set in squared errors, with shape :math:`(*)`; 1 if None.
 
     Example:
         >>> x = torch.tensor([[1.0], [2.0], [3.0]])
@@ -66,6 +67,7 @@ class Multisets:
         ptr: Tensor | None = None,
         dim_size: int | None = None,
         targets: Tensor | None = None,
+        weights: Tensor | None = None,
     ) -> None:
         if sum(layout is not None for layout in (mask, index, ptr)) > 1:
             raise AbelnetError("values: expected at most one of mask, index and ptr, got several")
@@ -98,6 +100,7 @@ class Multisets:
         check_finite("values", values)
         self.values = values.reshape(-1, dim)
         self._targets = None if targets is None else _check_targets(targets, self.shape, dim)
+        self._weights = None if weights is None else _check_weights(weights, self.shape)
 
     @classmethod
     def of(cls, values: MultisetValues, dim: int, **layout: Any) -> Multisets:
@@ -164,7 +167,9 @@ class Multisets:
         ends = _ends(torch.cat([part.sizes.reshape(-1) for part in parts]))
         have_targets = all(part.has_targets for part in parts)
         targets = torch.cat([part._flat_targets() for part in parts]) if have_targets else None
-        return Multisets(torch.cat([part.values for part in parts]), parts[0].dim, ptr=ends, targets=targets)
+        weights = torch.cat([part.weights.reshape(-1) for part in parts]) if any(p.has_weights for p in parts) else None
+        values = torch.cat([part.values for part in parts])
+        return Multisets(values, parts[0].dim, ptr=ends, targets=targets, weights=weights)
 
     def _leave_out_padding(self, values: Tensor, mask: Tensor) -> Tensor:
         if not torch.compiler.is_compiling():
@@ -200,6 +205,21 @@ class Multisets:
     def has_targets(self) -> bool:
         """Whether the batch has targets."""
         return self._targets is not None
+
+    @property
+    def weights(self) -> Tensor:
+        """Weight of each set in squared errors, with shape :math:`(*)`; 1 unless given.
+
+        Example:
+            >>> Multisets(torch.ones(2, 3, 1), 1, weights=torch.tensor([0.5, 1.5])).take(torch.tensor([1])).weights
+            tensor([1.5000])
+        """
+        return self.values.new_ones(self.shape) if self._weights is None else self._weights
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether weights were given."""
+        return self._weights is not None
 
     @cached_property
     def ptr(self) -> Tensor:
@@ -237,7 +257,8 @@ class Multisets:
         rows = torch.repeat_interleave(begins - ends[:-1], sizes)
         rows += torch.arange(len(rows), device=rows.device)
         targets = self._flat_targets()[sets] if self.has_targets else None
-        return Multisets(ordered.values[rows], self.dim, ptr=ends, targets=targets)
+        weights = self.weights.reshape(-1)[sets] if self.has_weights else None
+        return Multisets(ordered.values[rows], self.dim, ptr=ends, targets=targets, weights=weights)
 
     def split(self, part: float, seed: int) -> tuple[Multisets, Multisets]:
         """Splits the batch at random in two; the second has about the given fraction, each at least one set.
@@ -339,6 +360,15 @@ def _check_targets(targets: Tensor, shape: torch.Size, dim: int) -> Tensor:
         )
     check_finite("targets", targets)
     return targets
+
+
+def _check_weights(weights: Tensor, shape: torch.Size) -> Tensor:
+    if weights.shape != shape:
+        raise AbelnetError(f"weights: expected shape {tuple(shape)}, one weight per set, got {tuple(weights.shape)}")
+    check_finite("weights", weights)
+    if bool((weights < 0).any()):
+        raise AbelnetError(f"weights: expected no negative weight, got {float(weights.min()):g}")
+    return weights
 
 
 def _concatenate(sets: Sequence[Tensor], dim: int) -> tuple[Tensor, Tensor]:

@@ -309,3 +309,20 @@ def test_what_multisets_refuse() -> None:
     }.items():
         with pytest.raises(AbelnetError, match=message):
             act()
+
+
+def test_weights_follow_their_sets() -> None:
+    weights = torch.tensor([0.5, 2.0, 0.0])
+    weighted = Multisets(torch.arange(6.0).reshape(3, 2, 1), 1, weights=weights)
+    plain = Multisets(torch.ones(1, 2, 1), 1)
+    assert torch.equal(weighted.take(torch.tensor([1, 0])).weights, torch.tensor([2.0, 0.5]))
+    assert torch.equal(Multisets.join([weighted, plain]).weights, torch.tensor([0.5, 2.0, 0.0, 1.0]))
+    assert not plain.has_weights
+    assert torch.equal(plain.weights, torch.ones(1))
+    assert weighted.column(0).has_weights
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0, 1.0], [1.0, float("nan"), 1.0]])
+def test_weights_are_checked(weights: list[float]) -> None:
+    with pytest.raises(AbelnetError, match="weights"):
+        Multisets(torch.ones(3, 2, 1), 1, weights=torch.tensor(weights))

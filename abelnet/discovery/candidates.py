@@ -76,8 +76,9 @@ class Candidate:
 
     @torch.no_grad()
     def squared_errors(self, examples: Multisets) -> Tensor:
-        """Returns the squared error of each example; infinite if the law has no result."""
-        return (self.results(examples) - examples.targets).square().nan_to_num(math.inf)
+        """Returns the weighted squared error of each example; infinite if the law has no result."""
+        errors = (self.results(examples) - examples.targets).square()
+        return (errors * examples.weights).nan_to_num(math.inf)
 
     def judge(self, examples: Multisets) -> Candidate:
         """Stores the squared errors on held-out examples."""
@@ -190,7 +191,9 @@ def below(examples: Multisets, bound: float) -> Multisets:
 
 def magnitudes(examples: Multisets) -> Multisets:
     """Returns the examples with the magnitudes of their elements."""
-    return Multisets(examples.values.abs(), examples.dim, ptr=examples.ptr, targets=examples.targets)
+    return Multisets(
+        examples.values.abs(), examples.dim, ptr=examples.ptr, targets=examples.targets, weights=examples.weights
+    )
 
 
 def _polished(operation: Operation, examples: Multisets) -> Operation:
@@ -208,7 +211,7 @@ def _polished(operation: Operation, examples: Multisets) -> Operation:
 
     def closure() -> Tensor:
         optimizer.zero_grad()
-        loss = (_fold(operation, examples) - examples.targets).square().mean() / scale
+        loss = ((_fold(operation, examples) - examples.targets).square() * examples.weights).mean() / scale
         if not bool(loss.isfinite()):
             # The line search retreats from a large number, but not from NaN.
             return torch.full_like(loss, _IMPOSSIBLE)

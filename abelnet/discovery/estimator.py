@@ -16,7 +16,7 @@ from torch import Tensor
 
 from abelnet.config import Configurable
 from abelnet.discovery.report import LearnedLaw
-from abelnet.discovery.search import learn_law
+from abelnet.discovery.robust import learn_robust_law
 from abelnet.discovery.stream import Stream
 from abelnet.errors import AbelnetError, ExtrapolationWarning
 from abelnet.multisets import Multisets
@@ -202,6 +202,6 @@ class LawRegressor(Configurable):
             raise AbelnetError(f'only: expected None, "folds" or "means", got {self.only!r}')
         say = on_step or (lambda _: None)
         self._laws = [
-            learn_law(stream, seed=self.seed, refuse=self.refuse, polish=self.polish, only=self.only, say=say)
+            learn_robust_law(stream, seed=self.seed, refuse=self.refuse, polish=self.polish, only=self.only, say=say)
             for stream in self._streams
         ]

@@ -135,10 +135,10 @@ class Entry:
         return float(self.squared_errors(examples).mean())
 
     def squared_errors(self, examples: Multisets) -> Tensor:
-        """Returns the squared error of each example; infinite if the law has no result."""
+        """Returns the weighted squared error of each example; infinite if the law has no result."""
         if not self._is_sound(examples):
             return torch.full_like(examples.targets, math.inf)
-        return (self.predict(examples) - examples.targets).square().nan_to_num(math.inf)
+        return ((self.predict(examples) - examples.targets).square() * examples.weights).nan_to_num(math.inf)
 
     def operation(self, *, even: bool = False) -> Operation:
         """Returns the law as a one-dimensional operation, of magnitudes if ``even``."""
@@ -183,7 +183,7 @@ class Entry:
         raw = self._to_raw(limits)
         if len(raw) == 0:
             return self
-        scale = float(examples.targets.std()) or 1.0
+        scale = (float(examples.targets.std()) or 1.0) / examples.weights.sqrt()
 
         def residuals(raw: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
             entry = self._from_raw(raw, limits)

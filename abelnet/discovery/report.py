@@ -56,6 +56,10 @@ class LearnedLaw(Configurable):
         seen: Ranges of the examples; None if unknown.
         misfit: Systematic part of the errors; None if they may be chance.
         name: Name that people use for the law, such as ``"root mean square"``; empty if it has none.
+        outliers: Examples that disagree with the law and were left out, as indices in the order in which they were
+            given (in the random sample, if there were more than it holds).
+        relative_noise: Standard deviation of the noise as a fraction of the result, if it is proportional to the
+            result; None if constant. Errors of the search are then weighted by its inverse variance.
 
     Example:
         >>> from abelnet import AbelianGroup, Generator
@@ -75,6 +79,8 @@ class LearnedLaw(Configurable):
     seen: Seen | None = None
     misfit: Misfit | None = None
     name: str = ""
+    outliers: Sequence[int] = ()
+    relative_noise: float | None = None
 
     def __post_init__(self) -> None:
         self.tried = [Tried(*row) for row in self.tried]
@@ -205,6 +211,10 @@ class LearnedLaw(Configurable):
             lines.append(f"{name}: {'none' if x is None else formula.number(x) + far}")
         if landmarks:
             lines.append(f"inverses: {self.inverses}")
+        if self.outliers:
+            lines.append(f"examples that disagree with the law, and were left out: {len(self.outliers)}")
+        if self.relative_noise is not None:
+            lines.append(f"noise: about {100 * self.relative_noise:.2g} % of the result, errors weighted accordingly")
         lines.append(f"held-out error: {self.rmse:.3g} (explains {100 * self.explained:.6g} % of the variance)")
         if self.misfit is not None:
             lines.append(self.misfit.describe())

@@ -85,7 +85,7 @@ def learn_law(
         )
     rest, held_out = examples.split(_HELD_OUT, seed)
     fitted = rest.take(torch.arange(min(len(rest), _FITTED)))
-    spread = float(held_out.targets.var(unbiased=False)) or float(examples.targets.var()) or 1.0
+    spread = _variance(held_out) or _variance(examples) or 1.0
     exact = _EXACT**2 * spread
 
     say("closed form")
@@ -195,6 +195,13 @@ def _check_enough(examples: Multisets) -> None:
             f"X: expected at least 4 different sets of two or more elements, got {several}; a set of one element "
             "says nothing about how elements combine"
         )
+
+
+def _variance(examples: Multisets) -> float:
+    """Returns the variance of the results, in the units of weighted squared errors."""
+    target, weights = examples.targets, examples.weights
+    center = (weights * target).sum() / weights.sum()
+    return float((weights * (target - center).square()).mean())
 
 
 def _simplest(tried: Sequence[Candidate], spread: float) -> Candidate:

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["law_overview", "law_report", "write_law"]
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,7 +62,7 @@ def law_report(model: LawRegressor, columns: Columns) -> Report:
     for name, law, examples in _dimensions(model, columns):
         x, y = _curve(law, examples)
         tables = [_tried(law, 12), _distances(law), _errors_by_size(law, examples), _curve_table(x, y)]
-        tables.append(_worst_examples(law, examples))
+        tables += [_outliers(law, examples), _worst_examples(law, examples)]
         figures = draw({f"φ of {name}": [Panel("The curve φ", partial(_draw_curve, x, y))]}) if len(x) else {}
         sections.append(Section(name, law.summary(), [table for table in tables if table.rows], figures))
     return Report(_title(columns), sections)
@@ -124,16 +124,25 @@ def _errors_by_size(law: LearnedLaw, examples: Multisets, count: int | None = No
 
 
 def _worst_examples(law: LearnedLaw, examples: Multisets, count: int = 10) -> Table:
+    return _compared("Worst-fitting examples", law, examples, set(range(len(examples))) - set(law.outliers), count)
+
+
+def _outliers(law: LearnedLaw, examples: Multisets, count: int = 50) -> Table:
+    more = f", the worst {count} of {len(law.outliers)}" if len(law.outliers) > count else ""
+    return _compared(f"Examples that disagree with the law{more}", law, examples, set(law.outliers), count)
+
+
+def _compared(title: str, law: LearnedLaw, examples: Multisets, chosen: Collection[int], count: int) -> Table:
+    """Returns some of the chosen examples with the result of the law, largest error first."""
     errors = _errors(law, examples)
     rows = []
-    for i in errors.abs().argsort(descending=True)[:count].tolist():
+    for i in sorted(chosen, key=lambda i: -abs(float(errors[i])))[:count]:
         elements = _elements(examples, i)
         shown = ", ".join(f"{x:.6g}" for x in elements[:_SHOWN_ELEMENTS].tolist())
         target = float(examples.targets[i])
         more = " …" if len(elements) > _SHOWN_ELEMENTS else ""
         rows.append([Cell(shown + more), Cell(f"{target:.6g}"), Cell(f"{target + float(errors[i]):.6g}")])
-    columns = [Column("elements"), Column("result", "right"), Column("law", "right")]
-    return Table("Worst-fitting examples", columns, rows)
+    return Table(title, [Column("elements"), Column("result", "right"), Column("law", "right")], rows)
 
 
 @torch.no_grad()
