@@ -15,6 +15,7 @@ from torch import Tensor
 from abelnet.bijections.slopes import FROM_ZERO
 from abelnet.config import Configurable
 from abelnet.discovery import formula
+from abelnet.discovery.intervals import Ensemble
 from abelnet.discovery.seen import Seen
 from abelnet.errors import AbelnetError
 from abelnet.laws import CappedSum, Mean
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 # Identities and absorbing elements below this are 0, up to rounding.
 _ZERO = 1e-12
+# Rounding errors of results, relative to the largest number of the examples.
+_ROUNDING = 1e-12
 
 
 class Tried(NamedTuple):
@@ -54,6 +57,7 @@ class LearnedLaw(Configurable):
         tried: All candidates, best first.
         eigenvalues: Distance of the examples from any group and from any semigroup.
         seen: Ranges of the examples; None if unknown.
+        ensemble: Laws that the examples hardly tell from this one; None if unknown, as in models saved before.
 
     Example:
         >>> from abelnet import AbelianGroup, Generator
@@ -71,6 +75,7 @@ class LearnedLaw(Configurable):
     tried: Sequence[Tried] = ()
     eigenvalues: dict[str, float] = field(default_factory=dict)
     seen: Seen | None = None
+    ensemble: Ensemble | None = None
 
     def __post_init__(self) -> None:
         self.tried = [Tried(*row) for row in self.tried]
@@ -158,6 +163,62 @@ class LearnedLaw(Configurable):
             return torch.zeros(len(results), dtype=torch.bool)
         strange = sets.sum((~self.seen.covers(sets.values)).double())[:, 0] > 0
         return strange | (~self.seen.covers(results) & (sets.sizes > 0))
+
+    def std(self, sets: Multisets, results: Tensor) -> Tensor:
+        """Returns the standard deviation of each result :math:`(B)`, that of the value of the law without noise.
+
+        Arguments:
+            sets: One-dimensional multisets.
+            results: Their results :math:`(B)`.
+        """
+        return self.std_of(results, lambda limits: self.known_ensemble.std(sets, results, limits))
+
+    def std_of(self, results: Tensor, spread: Callable[[Tensor], Tensor]) -> Tensor:
+        """Returns the standard deviation of each result :math:`(B)`.
+
+        Arguments:
+            results: Results :math:`(B)`.
+            spread: Returns the standard deviation in the ensemble, given the largest deviation of a law that counts.
+        """
+        if self.seen is None:
+            return torch.hypot(spread(torch.full_like(results, math.inf)), _ROUNDING * results.abs())
+        low, high = self.seen.numbers
+        # A law that leaves the range of the examples by far, for a result inside, only says that this is not known.
+        limits = torch.where(self.seen.covers(results), high - low, math.inf)
+        return torch.hypot(spread(limits), _ROUNDING * results.abs().clamp(min=max(abs(low), abs(high))))
+
+    def interval(self, results: Tensor, std: Tensor, level: float = 0.95) -> tuple[Tensor, Tensor]:
+        """Returns the ends of the interval of each result, within the numbers that the law can give.
+
+        Arguments:
+            results: Results :math:`(B)`.
+            std: Their standard deviations :math:`(B)`.
+            level: Probability of the intervals.
+        """
+        width = self.known_ensemble.quantile(level) * std
+        least, most = self._image
+        return torch.maximum(results - width, results.clamp(max=least)), torch.minimum(
+            results + width, results.clamp(min=most)
+        )
+
+    @property
+    def known_ensemble(self) -> Ensemble:
+        """The ensemble; raises if there is none."""
+        if self.ensemble is None:
+            raise AbelnetError("law: expected one that was learned with intervals, got one without; learn it again")
+        return self.ensemble
+
+    @property
+    def _image(self) -> tuple[float, float]:
+        """Ends of the numbers that the law can give: of its domain, and its bound if it is capped."""
+        low, high = (float(torch.as_tensor(end).reshape(-1)[0]) for end in self.operation.bijection.domain)
+        if low == FROM_ZERO or not self.operation.bijection.is_injective:
+            low = 0.0
+        if isinstance(self.operation.law, CappedSum) and self.absorbing is not None:
+            identity = self._element(self.operation.law.identity(1))
+            rising = identity < self.absorbing if identity is not None else self.operation.law.cap > 0
+            low, high = (low, self.absorbing) if rising else (self.absorbing, high)
+        return low, high
 
     def check_domain(self, values: Tensor, name: Callable[[int], str]) -> None:
         """Raises if an element is outside the domain of the law.
