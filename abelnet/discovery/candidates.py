@@ -30,6 +30,11 @@ _CURVE, _NETWORK = 20, 30
 _IMPOSSIBLE = 1e12
 # Resamples of the examples for the uncertainty of a curve.
 _RESAMPLED = 24
+# Penalties of their curves, in that of the curve: a smooth one is biased, and its uncertainty includes that.
+_SMOOTHING = (1.0, 0.03)
+# A curve whose mean squared error is this many times that of most others is a fit that failed, as one with an absorbing
+# element in another place.
+_FAILED = 9
 # Networks are trained on padded sets. Sets of more than this many times the mean size are left out of that training, so
 # that padding takes at most as many cells for each element; they count in every error.
 _PADDING = 8
@@ -183,15 +188,21 @@ class Curve(Candidate):
     def ensemble(self, examples: Multisets, seed: int) -> Ensemble:
         generator = torch.Generator().manual_seed(seed)
         found = []
-        for _ in range(_RESAMPLED):
+        for i in range(_RESAMPLED):
             some = examples.take(torch.randint(len(examples), (len(examples),), generator=generator))
+            curve = Curve(self.found, self.penalty * _SMOOTHING[i % len(_SMOOTHING)], self.even, self.bound)
             # A fit of its own has other knots, so that the spread includes what a spline cannot follow.
             try:
-                one = self._refit(some, {self.found.coordinate: self._new_fit(some)})
+                one = curve._refit(some, {self.found.coordinate: self._new_fit(some)})
             except AbelnetError:  # too few of the examples
                 continue
-            found += [one.operation] if one is not self else []
-        return Ensemble.even(found or [self.operation], len(found))
+            found += [one] if one is not curve else []
+        if not found:
+            return super().ensemble(examples, seed)
+        errors = torch.stack([one.squared_errors(examples).mean() for one in found])
+        usual = max(float(errors.quantile(0.25)), float(self.squared_errors(examples).mean()))
+        kept = (errors <= _FAILED * usual).tolist()
+        return Ensemble.even([one.operation for one, keep in zip(found, kept, strict=True) if keep], sum(kept))
 
     def _new_fit(self, examples: Multisets) -> SpectralFit:
         return SpectralFit(coordinate=self.found.coordinate).partial_fit(examples)

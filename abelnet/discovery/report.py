@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 # Identities and absorbing elements below this are 0, up to rounding.
 _ZERO = 1e-12
-# Rounding errors of results, relative to the largest number of the examples.
-_ROUNDING = 1e-12
+# Rounding errors of results, relative to the largest number of the examples. Curves are found from squares of the
+# examples, which leaves half of the digits.
+_ROUNDING, _ROUNDING_OF_CURVES = 1e-12, 1e-8
 
 
 class Tried(NamedTuple):
@@ -180,12 +181,13 @@ class LearnedLaw(Configurable):
             results: Results :math:`(B)`.
             spread: Returns the standard deviation in the ensemble, given the largest deviation of a law that counts.
         """
+        rounding = _ROUNDING_OF_CURVES if self._is_curve else _ROUNDING
         if self.seen is None:
-            return torch.hypot(spread(torch.full_like(results, math.inf)), _ROUNDING * results.abs())
+            return torch.hypot(spread(torch.full_like(results, math.inf)), rounding * results.abs())
         low, high = self.seen.numbers
         # A law that leaves the range of the examples by far, for a result inside, only says that this is not known.
         limits = torch.where(self.seen.covers(results), high - low, math.inf)
-        return torch.hypot(spread(limits), _ROUNDING * results.abs().clamp(min=max(abs(low), abs(high))))
+        return torch.hypot(spread(limits), rounding * results.abs().clamp(min=max(abs(low), abs(high))))
 
     def interval(self, results: Tensor, std: Tensor, level: float = 0.95) -> tuple[Tensor, Tensor]:
         """Returns the ends of the interval of each result, within the numbers that the law can give.
