@@ -192,10 +192,11 @@ def sigma_points(predict: Callable[[Array], Array], fit: Array, targets: Array) 
     steps = math.sqrt(len(fit)) * (axes * lengths * np.linalg.norm(root)).T
 
     def moved(step: Array) -> Array:
-        wanted = np.linalg.norm(jacobian @ step)
+        wanted = float(np.linalg.norm(jacobian @ step))
         for _ in range(_HALVINGS):
-            change = np.linalg.norm((predict(fit + step) - results)[sound])
-            if change <= _CURVED * wanted + 1e-12 * np.linalg.norm(results[sound]):
+            with np.errstate(over="ignore"):
+                change = float(np.linalg.norm((predict(fit + step) - results)[sound]))
+            if change <= _CURVED * wanted + 1e-12 * float(np.linalg.norm(results[sound])):
                 break
             step = step / 2
         return np.asarray(fit + step)
