@@ -34,7 +34,7 @@ _RESAMPLED = 24
 _SMOOTHING = (1.0, 0.03)
 # A curve whose mean squared error is this many times that of most others is a fit that failed, as one with an absorbing
 # element in another place.
-_FAILED = 9
+_FAILED = 100
 # Networks are trained on padded sets. Sets of more than this many times the mean size are left out of that training, so
 # that padding takes at most as many cells for each element; they count in every error.
 _PADDING = 8
