@@ -32,7 +32,9 @@ def power(p: float) -> Operation:
     return AbelianGroup(Generator(1, "positive power", [p], dtype=torch.float64))
 
 
-def examples_of(seed: int, p: float = 2.3719, count: int = 100, noise: float = 0.1, size: int = 3, high: float = 3) -> Multisets:
+def examples_of(
+    seed: int, p: float = 2.3719, count: int = 100, noise: float = 0.1, size: int = 3, high: float = 3
+) -> Multisets:
     generator = np.random.default_rng(seed)
     values = generator.uniform(0.12, high, (count, size))
     return Multisets.from_arrays(values, (values**p).sum(1) ** (1 / p) + noise * generator.normal(size=count))
