@@ -61,13 +61,21 @@ def learn(
     terminal.say_written([out, report])
 
 
-@app.command(epilog=examples("abelnet apply law months.csv --set account --value return --out totals.csv"))
+@app.command(
+    epilog=examples(
+        "abelnet apply law months.csv --set account --value return --out totals.csv",
+        "abelnet apply law months.csv --set account --value return --out totals.csv --intervals",
+    )
+)
 def apply(
     model: Annotated[Path, typer.Argument(help="Folder written by abelnet learn.")],
     file: Annotated[Path, typer.Argument(help="Table to apply the law to: .csv, .tsv, .gz of these, or .parquet.")],
     value: _Value,
     out: Annotated[Path, typer.Option(help="CSV file to write, one row per multiset.")],
     set_column: _Set = None,
+    intervals: Annotated[
+        bool, typer.Option("--intervals", help="Write the 95 % interval of each result, in columns low and high.")
+    ] = False,
     for_spreadsheets: Annotated[
         bool,
         typer.Option("--for-spreadsheets", help="Write an apostrophe before names that spreadsheets run as formulas."),
@@ -90,7 +98,9 @@ def apply(
 
         law = LawRegressor.load(model)
         columns = Columns(tuple(value), set_column)
-        done = apply_law(law, file, columns, out, for_spreadsheets=for_spreadsheets, on_rows=on_rows)
+        done = apply_law(
+            law, file, columns, out, intervals=intervals, for_spreadsheets=for_spreadsheets, on_rows=on_rows
+        )
     terminal.say(f"written: {out}, {done.sets:,} multisets of {rows:,} rows")
     if done.extrapolated:
         terminal.say(

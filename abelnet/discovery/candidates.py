@@ -7,12 +7,15 @@ __all__ = ["Candidate", "Curve", "Formula", "Trained", "below", "magnitudes", "t
 import copy
 import math
 from collections.abc import Mapping
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from abelnet.bijections import Affine, Chain, Even, SinhArcsinh
 from abelnet.discovery.families import Entry
+from abelnet.discovery.intervals import Ensemble, sigma_points
 from abelnet.discovery.spectral import Spectral, SpectralFit
 from abelnet.errors import AbelnetError
 from abelnet.laws import CappedSum, Polynomial
@@ -25,6 +28,13 @@ from abelnet.training.stacks import fold_side_by_side
 _CURVE, _NETWORK = 20, 30
 # Loss where a law has no result, in variances of the results.
 _IMPOSSIBLE = 1e12
+# Resamples of the examples for the uncertainty of a curve.
+_RESAMPLED = 24
+# Penalties of their curves, in that of the curve: a smooth one is biased, and its uncertainty includes that.
+_SMOOTHING = (1.0, 0.03)
+# A curve whose mean squared error is this many times that of most others is a fit that failed, as one with an absorbing
+# element in another place.
+_FAILED = 100
 # Networks are trained on padded sets. Sets of more than this many times the mean size are left out of that training, so
 # that padding takes at most as many cells for each element; they count in every error.
 _PADDING = 8
@@ -96,6 +106,15 @@ class Candidate:
         better = float(found.squared_errors(examples).mean()) <= float(self.squared_errors(examples).mean())
         return found if better else self
 
+    def ensemble(self, examples: Multisets, seed: int) -> Ensemble:
+        """Returns laws of this kind that the examples hardly tell from it, whose spread is its uncertainty.
+
+        Arguments:
+            examples: The examples it was fitted to.
+            seed: Random seed of resampled examples.
+        """
+        return Ensemble.even([self.operation], len(examples))
+
     def _refit(self, examples: Multisets, fits: Mapping[str, SpectralFit]) -> Candidate:
         return self
 
@@ -112,6 +131,8 @@ class Formula(Candidate):
         title = f"{entry.title} of |x|" if even else entry.title
         super().__init__(title, entry.operation(even=even), entry.complexity + even)
         self.entry, self.even = entry, even
+        # Before rounding.
+        self._fit = entry
 
     @property
     def name(self) -> str:
@@ -127,7 +148,15 @@ class Formula(Candidate):
     def fit_to_all(self, examples: Multisets, fits: Mapping[str, SpectralFit]) -> Candidate:
         # Not compared with the unrounded law: rounding may add an error that the examples cannot resolve.
         examples = magnitudes(examples) if self.even else examples
-        return Formula(self.entry.polish(examples).rounded(examples), self.even)
+        fit = self.entry.polish(examples)
+        found = Formula(fit.rounded(examples), self.even)
+        found._fit = fit
+        return found
+
+    def ensemble(self, examples: Multisets, seed: int) -> Ensemble:
+        examples = magnitudes(examples) if self.even else examples
+        found = [entry.operation(even=self.even) for entry in self._fit.neighbors(examples)]
+        return Ensemble.even(found, len(examples) - self._fit.parameters)
 
 
 class Curve(Candidate):
@@ -170,18 +199,60 @@ class Curve(Candidate):
                     break
         return self
 
+    def ensemble(self, examples: Multisets, seed: int) -> Ensemble:
+        generator = torch.Generator().manual_seed(seed)
+        found = []
+        for i in range(_RESAMPLED):
+            some = examples.take(torch.randint(len(examples), (len(examples),), generator=generator))
+            curve = Curve(self.found, self.penalty * _SMOOTHING[i % len(_SMOOTHING)], self.even, self.bound)
+            # A fit of its own has other knots, so that the spread includes what a spline cannot follow.
+            try:
+                one = curve._refit(some, {self.found.coordinate: self._new_fit(some)})
+            except AbelnetError:  # too few of the examples
+                continue
+            found += [one] if one is not curve else []
+        if not found:
+            return super().ensemble(examples, seed)
+        errors = torch.stack([one.squared_errors(examples).mean() for one in found])
+        usual = max(float(errors.quantile(0.25)), float(self.squared_errors(examples).mean()))
+        kept = (errors <= _FAILED * usual).tolist()
+        return Ensemble.even([one.operation for one, keep in zip(found, kept, strict=True) if keep], sum(kept))
+
+    def _new_fit(self, examples: Multisets) -> SpectralFit:
+        return SpectralFit(coordinate=self.found.coordinate).partial_fit(examples)
+
 
 class Trained(Candidate):
     """Curve or network trained by gradient descent on the error of the results."""
+
+    _start: Curve | None = None
 
     @staticmethod
     def of(candidate: Candidate, examples: Multisets) -> Trained:
         """Trains the operation of a candidate further by L-BFGS on the squared errors of the results."""
         operation = _polished(candidate.operation, examples)
-        return Trained(f"{candidate.title}, trained", operation, candidate.complexity + 1)
+        found = Trained(f"{candidate.title}, trained", operation, candidate.complexity + 1)
+        found._start = candidate if isinstance(candidate, Curve) else None
+        return found
 
     def _refit(self, examples: Multisets, fits: Mapping[str, SpectralFit]) -> Candidate:
-        return Trained(self.title, _polished(self.operation, examples), self.complexity)
+        found = Trained(self.title, _polished(self.operation, examples), self.complexity)
+        found._start = self._start
+        return found
+
+    def ensemble(self, examples: Multisets, seed: int) -> Ensemble:
+        # Many parameters of a curve are hardly determined by the examples; those of a network are few.
+        if self._start is not None:
+            return self._start.ensemble(examples, seed)
+
+        @torch.no_grad()
+        def predict(point: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+            result: np.ndarray[Any, Any] = _fold(_moved(self.operation, point), examples).numpy()
+            return result
+
+        free = [parameter.detach().reshape(-1) for parameter in self.operation.parameters() if parameter.requires_grad]
+        points = sigma_points(predict, torch.cat(free).numpy(), examples.targets.numpy())
+        return Ensemble.even([_moved(self.operation, point) for point in points], len(examples) - self.parameters)
 
 
 def below(examples: Multisets, bound: float) -> Multisets:
@@ -194,6 +265,17 @@ def magnitudes(examples: Multisets) -> Multisets:
     return Multisets(
         examples.values.abs(), examples.dim, ptr=examples.ptr, targets=examples.targets, weights=examples.weights
     )
+
+
+@torch.no_grad()
+def _moved(operation: Operation, point: np.ndarray[Any, Any]) -> Operation:
+    """Returns the operation with these free parameters, in one row."""
+    operation, start = copy.deepcopy(operation), 0
+    for parameter in operation.parameters():
+        if parameter.requires_grad:
+            parameter.copy_(torch.from_numpy(point[start : start + parameter.numel()]).reshape(parameter.shape))
+            start += parameter.numel()
+    return operation
 
 
 def _polished(operation: Operation, examples: Multisets) -> Operation:

@@ -8,7 +8,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
@@ -21,6 +21,8 @@ from abelnet.discovery.stream import Stream
 from abelnet.errors import AbelnetError, ExtrapolationWarning
 from abelnet.multisets import Multisets
 from abelnet.saving import load, save
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class LawRegressor(Configurable):
@@ -115,24 +117,76 @@ class LawRegressor(Configurable):
         assert self._laws is not None
         return self._laws
 
-    def predict(self, X: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    @overload
+    def predict(self, X: Any, return_std: Literal[False] = False) -> Array: ...
+
+    @overload
+    def predict(self, X: Any, return_std: Literal[True]) -> tuple[Array, Array]: ...
+
+    def predict(self, X: Any, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Returns the result of each multiset, of any size: :math:`(R)` if ``y`` was, else :math:`(R, d)`.
 
         Elements outside the domain of a law raise an error. Results outside the range of the examples are extrapolated,
         with an :class:`~abelnet.ExtrapolationWarning`; so are results that the law does not have, which are NaN.
+
+        Arguments:
+            X: The multisets, as in :meth:`fit`.
+            return_std: Whether to return the standard deviation of each result as well: how uncertain the value of the
+                law is, without the noise of a new observation, which is :attr:`LearnedLaw.rmse`.
+
+        Example:
+            >>> generator = np.random.default_rng(0)
+            >>> X = generator.uniform(1, 2, (100, 2))
+            >>> model = LawRegressor().fit(X, np.hypot(*X.T) + 0.01 * generator.normal(size=100))
+            >>> result, std = model.predict([[1.5, 2.0]], return_std=True)
+            >>> print(f"{result[0]:.2f} ± {std[0]:.0g}")
+            2.50 ± 0.001
         """
         sets, results = self._results(X)
+        self._warn("predict", sets, results)
+        found = self._shaped(results.numpy())
+        return (found, self._shaped(self._std(sets, results).numpy())) if return_std else found
+
+    def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
+        """Returns the low and the high end of an interval for each result of :meth:`predict`, in its shape.
+
+        It is meant to contain the value of the law, without the noise of a new observation. That of an extrapolated
+        result says how far laws that fit the examples disagree there, and is not to be trusted.
+
+        Arguments:
+            X: The multisets, as in :meth:`fit`.
+            level: Probability of the intervals.
+
+        Example:
+            >>> generator = np.random.default_rng(0)
+            >>> X = generator.uniform(1, 2, (100, 2))
+            >>> model = LawRegressor().fit(X, np.hypot(*X.T) + 0.01 * generator.normal(size=100))
+            >>> low, high = model.predict_interval([[1.5, 2.0]])
+            >>> bool(low[0] < 2.5 < high[0])
+            True
+        """
+        sets, results = self._results(X)
+        self._warn("predict_interval", sets, results)
+        std = self._std(sets, results)
+        ends = [law.interval(results[:, i], std[:, i], level) for i, law in enumerate(self.laws_)]
+        low, high = (torch.stack(end, 1).numpy() for end in zip(*ends, strict=True))
+        return self._shaped(low), self._shaped(high)
+
+    def _std(self, sets: Multisets, results: Tensor) -> Tensor:
+        return torch.stack([law.std(sets.column(i), results[:, i]) for i, law in enumerate(self.laws_)], 1)
+
+    def _warn(self, name: str, sets: Multisets, results: Tensor) -> None:
+        """Warns if results are extrapolated."""
         far = self._extrapolated(sets, results).any(1)
         if far.any():
             ranges = [law.seen for law in self.laws_ if law.seen is not None]
             known = "; ".join(f"{low:.6g} to {high:.6g}" for low, high in (seen.numbers for seen in ranges))
             warnings.warn(
-                f"predict: {int(far.sum())} of {len(far)} sets have elements or results outside the range of the "
+                f"{name}: {int(far.sum())} of {len(far)} sets have elements or results outside the range of the "
                 f"examples ({known}), or no result; these results are extrapolated or NaN",
                 ExtrapolationWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return self._shaped(results.numpy())
 
     def extrapolated(self, X: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Returns which results of :meth:`predict`, in its shape, need a law outside the range of its examples.

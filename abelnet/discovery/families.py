@@ -32,6 +32,7 @@ from torch import Tensor
 from abelnet.bijections import FAMILIES, Bijection, Even, Generator
 from abelnet.bijections.families import Family
 from abelnet.bijections.families.base import Form
+from abelnet.discovery.intervals import sigma_points
 from abelnet.laws import CappedSum, Law, Mean, Polynomial, Sum
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
@@ -197,6 +198,22 @@ class Entry:
         solution = least_squares(residuals, raw, method="lm", x_scale="jac", max_nfev=evaluations, **tight)
         found = self._from_raw(solution.x, limits)
         return found if found.loss(examples) <= self.loss(examples) else self
+
+    def neighbors(self, examples: Multisets) -> list[Entry]:
+        """Returns entries about a standard error away from this one, a least-squares fit: its :func:`sigma_points`."""
+        limits = self.family.lower_limits(examples.values)
+
+        def predict(raw: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+            entry = self._from_raw(raw, limits)
+            if not entry._is_sound(examples):
+                return np.full(len(examples.targets), math.nan)
+            result: np.ndarray[Any, Any] = entry.predict(examples).numpy()
+            return result
+
+        raw = self._to_raw(limits)
+        points = sigma_points(predict, raw, examples.targets.numpy()) if len(raw) else [raw]
+        found = [self._from_raw(point, limits) for point in points]
+        return [entry for entry in found if entry._is_sound(examples)] or [self]
 
     def rounded(self, examples: Multisets) -> Entry:
         """Returns the entry with the fewest digits that the examples cannot distinguish from this one.

@@ -16,6 +16,7 @@ from abelnet.bijections.slopes import FROM_ZERO
 from abelnet.config import Configurable
 from abelnet.discovery import formula
 from abelnet.discovery.evidence import Misfit
+from abelnet.discovery.intervals import Ensemble
 from abelnet.discovery.seen import Seen
 from abelnet.errors import AbelnetError
 from abelnet.multisets import Multisets
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 # Identities and absorbing elements below this are 0, up to rounding.
 _ZERO = 1e-12
+# Rounding errors of results, relative to the largest number of the examples. Curves are found from squares of the
+# examples, which leaves half of the digits.
+_ROUNDING, _ROUNDING_OF_CURVES = 1e-12, 1e-8
 
 
 class Tried(NamedTuple):
@@ -60,6 +64,7 @@ class LearnedLaw(Configurable):
             given (in the random sample, if there were more than it holds).
         relative_noise: Standard deviation of the noise as a fraction of the result, if it is proportional to the
             result; None if constant. Errors of the search are then weighted by its inverse variance.
+        ensemble: Laws that the examples hardly tell from this one; None if unknown, as in models saved before.
 
     Example:
         >>> from abelnet import AbelianGroup, Generator
@@ -81,6 +86,7 @@ class LearnedLaw(Configurable):
     name: str = ""
     outliers: Sequence[int] = ()
     relative_noise: float | None = None
+    ensemble: Ensemble | None = None
 
     def __post_init__(self) -> None:
         self.tried = [Tried(*row) for row in self.tried]
@@ -169,6 +175,63 @@ class LearnedLaw(Configurable):
             return torch.zeros(len(results), dtype=torch.bool)
         strange = sets.sum((~self.seen.covers(sets.values)).double())[:, 0] > 0
         return strange | (~self.seen.covers(results) & (sets.sizes > 0))
+
+    def std(self, sets: Multisets, results: Tensor) -> Tensor:
+        """Returns the standard deviation of each result :math:`(B)`, that of the value of the law without noise.
+
+        Arguments:
+            sets: One-dimensional multisets.
+            results: Their results :math:`(B)`.
+        """
+        return self.std_of(results, lambda limits: self.known_ensemble.std(sets, results, limits))
+
+    def std_of(self, results: Tensor, spread: Callable[[Tensor], Tensor]) -> Tensor:
+        """Returns the standard deviation of each result :math:`(B)`.
+
+        Arguments:
+            results: Results :math:`(B)`.
+            spread: Returns the standard deviation in the ensemble, given the largest deviation of a law that counts.
+        """
+        rounding = _ROUNDING_OF_CURVES if self._is_curve else _ROUNDING
+        if self.seen is None:
+            return torch.hypot(spread(torch.full_like(results, math.inf)), rounding * results.abs())
+        low, high = self.seen.numbers
+        # A law that leaves the range of the examples by far, for a result inside, only says that this is not known.
+        limits = torch.where(self.seen.covers(results), high - low, math.inf)
+        return torch.hypot(spread(limits), rounding * results.abs().clamp(min=max(abs(low), abs(high))))
+
+    def interval(self, results: Tensor, std: Tensor, level: float = 0.95) -> tuple[Tensor, Tensor]:
+        """Returns the ends of the interval of each result, within the numbers that the law can give.
+
+        Arguments:
+            results: Results :math:`(B)`.
+            std: Their standard deviations :math:`(B)`.
+            level: Probability of the intervals.
+        """
+        width = self.known_ensemble.quantile(level) * std
+        least, most = self._image
+        return torch.maximum(results - width, results.clamp(max=least)), torch.minimum(
+            results + width, results.clamp(min=most)
+        )
+
+    @property
+    def known_ensemble(self) -> Ensemble:
+        """The ensemble; raises if there is none."""
+        if self.ensemble is None:
+            raise AbelnetError("law: expected one that was learned with intervals, got one without; learn it again")
+        return self.ensemble
+
+    @property
+    def _image(self) -> tuple[float, float]:
+        """Ends of the numbers that the law can give: of its domain, and its bound if it is capped."""
+        low, high = (float(torch.as_tensor(end).reshape(-1)[0]) for end in self.operation.bijection.domain)
+        if low == FROM_ZERO or not self.operation.bijection.is_injective:
+            low = 0.0
+        if isinstance(self.operation.law, CappedSum) and self.absorbing is not None:
+            identity = self._element(self.operation.law.identity(1))
+            rising = identity < self.absorbing if identity is not None else self.operation.law.cap > 0
+            low, high = (low, self.absorbing) if rising else (self.absorbing, high)
+        return low, high
 
     def check_domain(self, values: Tensor, name: Callable[[int], str]) -> None:
         """Raises if an element is outside the domain of the law.

@@ -81,7 +81,13 @@ def learn_law(
     if float(examples.targets.max()) == float(examples.targets.min()) and bool((examples.sizes > 1).all()):
         constant = _plain(Constant(float(examples.targets[0])))
         return LearnedLaw(
-            constant.operation, constant.title, 0.0, 1.0, [Tried(constant.title, 1, 0.0)], seen=stream.seen
+            constant.operation,
+            constant.title,
+            0.0,
+            1.0,
+            [Tried(constant.title, 1, 0.0)],
+            seen=stream.seen,
+            ensemble=constant.ensemble(examples, seed),
         )
     rest, held_out = examples.split(_HELD_OUT, seed)
     fitted = rest.take(torch.arange(min(len(rest), _FITTED)))
@@ -136,8 +142,25 @@ def learn_law(
     say("fitting to all")
     law = winner.fit_to_all(examples, stream.fits)
     ranking = [Tried(one.title, one.parameters, one.rmse) for one in sorted(tried, key=lambda one: one.mse)]
+    best = min(tried, key=lambda one: one.mse)
+    ensemble = law.ensemble(examples, seed)
+    if best is not winner and winner.mse > exact:
+        # The simplest law was chosen, though another had a smaller error: likelihood of the held-out examples decides
+        # how far the other is believed.
+        likelihood_ratio = (best.mse / winner.mse) ** (len(held_out) / 2)
+        rival = best.fit_to_all(examples, stream.fits).ensemble(examples, seed)
+        ensemble = ensemble.mix(rival, 1 / (1 + likelihood_ratio))
     return LearnedLaw(
-        law.operation, law.title, winner.rmse, explained, ranking, eigenvalues, stream.seen, misfit, law.name
+        law.operation,
+        law.title,
+        winner.rmse,
+        explained,
+        ranking,
+        eigenvalues,
+        stream.seen,
+        misfit=misfit,
+        name=law.name,
+        ensemble=ensemble,
     )
 
 

@@ -165,20 +165,23 @@ def apply_law(
     columns: Columns,
     out: str | Path,
     *,
+    intervals: bool = False,
     for_spreadsheets: bool = False,
     on_rows: Callable[[int], None] | None = None,
 ) -> Applied:
     """Aggregates each set of a table, of any size, and writes a CSV file with one row per set.
 
-    A row has the set, the result, and whether it is extrapolated: whether the law was needed outside the range of its
-    examples. A result that the law does not have is an empty cell. The table is read in batches; only a running state
-    per set is kept in memory, so rows may be in any order.
+    A row has the set, the result, its interval if wanted, and whether it is extrapolated: whether the law was
+    needed outside the range of its examples. A result that the law does not have is an empty cell. The table is
+    read in batches; only a running state per set is kept in memory, so rows may be in any order.
 
     Arguments:
         model: The fitted model.
         path: The table.
         columns: Columns of the table; ``targets`` are not read.
         out: CSV file to write.
+        intervals: Whether to write the 95 % interval of each result, in columns ``low`` and ``high``; it takes a
+            running state per set for each law of the ensemble.
         for_spreadsheets: Whether to write an apostrophe before names that a spreadsheet would run as formulas.
         on_rows: Called with the number of rows after each batch.
 
@@ -196,6 +199,7 @@ def apply_law(
     if columns.dim != len(laws):
         raise AbelnetError(f"value: expected {len(laws)} columns, one per learned law, got {columns.dim}")
     accumulators = [law.operation.accumulator((0,)) for law in laws]
+    spreads = [law.known_ensemble.accumulator() for law in laws] if intervals else []
     places: dict[str, int] = {}
     filled = strange = torch.zeros(0, dtype=torch.bool)
     for rows in read_rows(path, columns):
@@ -221,6 +225,9 @@ def apply_law(
             law.check_domain(values[:, i], named)
             accumulator.grow(len(places))
             accumulator.add_at(where, values[:, i : i + 1])
+            if intervals:
+                spreads[i].grow(len(places))
+                spreads[i].add_at(where, values[:, i : i + 1])
             if law.seen is not None:
                 strange[where[~law.seen.covers(values[:, i])]] = True
         if on_rows is not None:
@@ -231,15 +238,25 @@ def apply_law(
     for i, law in enumerate(laws):
         if law.seen is not None:
             strange |= ~law.seen.covers(results[:, i]) & filled
-    cells = [[x if math.isfinite(x) else "" for x in result] for result in results.tolist()]
-    titles = ["result"] if columns.dim == 1 else [f"result_{name}" for name in columns.values]
+    table, kinds = [results], ["result"]
+    if intervals:
+        ends = [
+            law.interval(results[:, i], law.std_of(results[:, i], partial(spread.std, results[:, i])))
+            for i, (law, spread) in enumerate(zip(laws, spreads, strict=True))
+        ]
+        table += [torch.stack(end, 1) for end in zip(*ends, strict=True)]
+        kinds += ["low", "high"]
+    # The columns of a law are beside each other.
+    cells = [[x if math.isfinite(x) else "" for x in row] for row in torch.stack(table, 2).flatten(1).tolist()]
+    names_of = [""] if columns.dim == 1 else [f"_{name}" for name in columns.values]
+    titles = [f"{kind}{name}" for name in names_of for kind in kinds]
     shown = _without_formula if for_spreadsheets else str
     with replacing(out) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow([*map(shown, [columns.set or "row", *titles]), "extrapolated"])
         marks = ("yes" if mark else "no" for mark in strange.tolist())
         writer.writerows([shown(name), *row, mark] for name, row, mark in zip(names, cells, marks, strict=True))
-    return Applied(len(names), int(strange.sum()), sum("" in row for row in cells))
+    return Applied(len(names), int(strange.sum()), int((~results.isfinite()).any(1).sum()))
 
 
 def _name_of(path: Path, rows: Rows, row: Places, element: int) -> str:

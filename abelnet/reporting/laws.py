@@ -45,7 +45,7 @@ def law_overview(model: LawRegressor, columns: Columns) -> Report:
         ['sum']
     """
     sections = [
-        Section(name, law.summary(), [_tried(law, 6), _errors_by_size(law, examples, 12)])
+        Section(name, _summary(law, examples), [_tried(law, 6), _errors_by_size(law, examples, 12)])
         for name, law, examples in _dimensions(model, columns)
     ]
     return Report(_title(columns), sections)
@@ -64,7 +64,7 @@ def law_report(model: LawRegressor, columns: Columns) -> Report:
         tables = [_tried(law, 12), _distances(law), _errors_by_size(law, examples), _curve_table(x, y)]
         tables += [_outliers(law, examples), _worst_examples(law, examples)]
         figures = draw({f"φ of {name}": [Panel("The curve φ", partial(_draw_curve, x, y))]}) if len(x) else {}
-        sections.append(Section(name, law.summary(), [table for table in tables if table.rows], figures))
+        sections.append(Section(name, _summary(law, examples), [table for table in tables if table.rows], figures))
     return Report(_title(columns), sections)
 
 
@@ -98,6 +98,20 @@ def _names(columns: Columns) -> Sequence[str]:
 
 def _title(columns: Columns) -> str:
     return f"The law of {', '.join(_names(columns))}"
+
+
+@torch.no_grad()
+def _summary(law: LearnedLaw, examples: Multisets) -> str:
+    """Returns the summary of a law, and a sentence on the intervals of its results."""
+    if law.ensemble is None:
+        return law.summary()
+    results = law.operation.reduce(examples)[:, 0]
+    low, high = law.interval(results, law.std(examples, results))
+    width = float((high - low)[results.isfinite()].median()) / 2
+    return (
+        f"{law.summary()}\nintervals: results of the law are known to ±{number(width, 2)} (median half-width of 95 % "
+        "intervals over the examples), wider for larger sets; a single new observation adds the held-out error"
+    )
 
 
 def _tried(law: LearnedLaw, count: int) -> Table:

@@ -25,6 +25,7 @@ from abelnet import (
     cli,
 )
 from abelnet.discovery.estimator import LawRegressor
+from abelnet.discovery.intervals import Ensemble
 from abelnet.discovery.report import LearnedLaw
 from abelnet.engines import reading, tables
 from abelnet.engines.learning import learn_table
@@ -209,6 +210,27 @@ def test_what_is_extrapolated_is_marked(tmp_path: Path) -> None:
         ExtrapolationWarning, match=r"predict: 1 of 2 sets .* outside the range of the examples \(1 to 5\)"
     ):
         model.predict([[1, 2], [5, 6]])
+
+
+def test_intervals_are_those_of_predict(tmp_path: Path) -> None:
+    def norm(p: float) -> Operation:
+        return AbelianGroup(Generator(1, "positive power", [p], dtype=torch.float64))
+
+    path, out = tmp_path / "t.csv", tmp_path / "r.csv"
+    path.write_text("s,u,v\na,3,1\nb,1,1\na,4,1\na,1,2\n")  # rows of a set anywhere
+    ensembles = [Ensemble([norm(1.9), norm(2.1)], [0.5, 0.5], 9), Ensemble([norm(1.0)], [1.0], 9)]
+    laws = [LearnedLaw(norm(p), "law", 0.0, 1.0, ensemble=one) for p, one in zip((2.0, 1.0), ensembles, strict=True)]
+    model = LawRegressor.from_config(LawRegressor().get_params() | {"flat": False, "laws": laws})
+    assert tables.apply_law(model, path, tables.Columns(("u", "v"), "s"), out, intervals=True) == (2, 0, 0)
+    head, *rows = csv.reader(out.read_text().splitlines())
+    assert head == ["s", "result_u", "low_u", "high_u", "result_v", "low_v", "high_v", "extrapolated"]
+    low, high = model.predict_interval([[[3.0, 1.0], [4.0, 1.0], [1.0, 2.0]], [[1.0, 1.0]]])
+    found = np.array([[float(cell) for cell in row[1:-1]] for row in rows])
+    np.testing.assert_allclose(found[:, [1, 4]], low)
+    np.testing.assert_allclose(found[:, [2, 5]], high)
+    assert found[0, 1] < found[0, 0] < found[0, 2]
+    with pytest.raises(AbelnetError, match="law: expected one that was learned with intervals, got one without"):
+        tables.apply_law(fitted(SUM), path, tables.Columns(("u",), "s"), out, intervals=True)
 
 
 def test_an_element_outside_the_domain_is_named(tmp_path: Path) -> None:
