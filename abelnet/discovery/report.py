@@ -115,8 +115,7 @@ class LearnedLaw(Configurable):
     @property
     def domain(self) -> str:
         """Numbers on which the law is defined, as a condition such as ``x > 0``."""
-        is_capped = self.operation.law.unlimited is not self.operation.law
-        if is_capped and self.identity is not None and self.absorbing is not None:
+        if self._is_capped and self.identity is not None and self.absorbing is not None:
             return f"x {'≥' if self.identity < self.absorbing else '≤'} {formula.number(self.identity)}"
         return self.operation.bijection.describe_domain()
 
@@ -227,10 +226,8 @@ class LearnedLaw(Configurable):
         low, high = (float(torch.as_tensor(end).reshape(-1)[0]) for end in self.operation.bijection.domain)
         if low == FROM_ZERO or not self.operation.bijection.is_injective:
             low = 0.0
-        if isinstance(self.operation.law, CappedSum) and self.absorbing is not None:
-            identity = self._element(self.operation.law.identity(1))
-            rising = identity < self.absorbing if identity is not None else self.operation.law.cap > 0
-            low, high = (low, self.absorbing) if rising else (self.absorbing, high)
+        if self._is_capped and self.identity is not None and self.absorbing is not None:
+            low, high = (low, self.absorbing) if self.identity < self.absorbing else (self.absorbing, high)
         return low, high
 
     def check_domain(self, values: Tensor, name: Callable[[int], str]) -> None:
@@ -299,6 +296,10 @@ class LearnedLaw(Configurable):
     def _is_onto(self) -> bool:
         """Whether the bijection maps onto all numbers, so that latent results are never outside its image."""
         return all(bool(torch.as_tensor(end).isinf().all()) for end in self.operation.bijection.codomain)
+
+    @property
+    def _is_capped(self) -> bool:
+        return self.operation.law.unlimited is not self.operation.law
 
     @property
     def _is_curve(self) -> bool:
