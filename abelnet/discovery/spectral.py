@@ -14,7 +14,7 @@ element: :math:`\log |x - x_0|` is added to the basis, and :math:`x_0` is search
 
 from __future__ import annotations
 
-__all__ = ["COORDINATES", "Spectral", "SpectralFit", "fits_coordinate"]
+__all__ = ["COORDINATES", "Spectral", "SpectralFit", "fits_coordinate", "spline_knots"]
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -50,6 +50,25 @@ def fits_coordinate(examples: Multisets, coordinate: str) -> bool:
     kind, parameters = COORDINATES[coordinate]
     low, high = FAMILIES[kind].domain(*parameters)
     return all(bool((x > low).all() and (x < high).all()) for x in (examples.values, examples.targets))
+
+
+def spline_knots(points: Array, count: int) -> Array:
+    """Returns knots of cubic splines at quantiles of points, those at the ends fourfold.
+
+    Arguments:
+        points: Numbers, not all equal.
+        count: Number of inner knots; fewer if they would coincide.
+    """
+    inner = np.unique(np.quantile(points, np.linspace(0, 1, count + 2)))
+    low, high = inner[0], inner[-1]
+    if not high > low:
+        raise AbelnetError("examples: expected at least two different values, got one")
+    # Closer knots would split values that are indistinguishable.
+    keep = np.concatenate(([True], np.diff(inner) > 1e-4 * (high - low) / count))
+    inner = inner[keep]
+    if len(inner) < 3:
+        inner = np.linspace(low, high, 5)
+    return np.concatenate(([inner[0]] * 3, inner, [inner[-1]] * 3))
 
 
 @dataclass(frozen=True)
@@ -269,16 +288,8 @@ class _Basis:
 
     @staticmethod
     def of(points: Array, knots: int) -> _Basis:
-        inner = np.unique(np.quantile(points, np.linspace(0, 1, knots + 2)))
-        low, high = inner[0], inner[-1]
-        if not high > low:
-            raise AbelnetError("examples: expected at least two different values, got one")
-        # Closer knots would split values that are indistinguishable.
-        keep = np.concatenate(([True], np.diff(inner) > 1e-4 * (high - low) / knots))
-        inner = inner[keep]
-        if len(inner) < 3:
-            inner = np.linspace(low, high, 5)
-        edges = np.concatenate(([inner[0]] * 3, inner, [inner[-1]] * 3))
+        edges = spline_knots(points, knots)
+        low, high = edges[0], edges[-1]
         middle = np.quantile(points, np.linspace(0.02, 0.98, 33))
         span = np.quantile(points, 0.95) - np.quantile(points, 0.05)
         beyond = np.array(
