@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Candidate", "Curve", "Formula", "Trained", "below", "magnitudes", "train_abelian_net"]
+__all__ = ["Candidate", "Curve", "Formula", "SmoothCurve", "Trained", "below", "magnitudes", "train_abelian_net"]
 
 import copy
 import math
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from abelnet.bijections import Affine, Chain, Even, SinhArcsinh
 from abelnet.discovery.families import Entry
+from abelnet.discovery.monotone import MonotoneFit
 from abelnet.discovery.spectral import Spectral, SpectralFit
 from abelnet.errors import AbelnetError
 from abelnet.laws import CappedSum, Polynomial
@@ -23,6 +24,8 @@ from abelnet.training.stacks import fold_side_by_side
 
 # Complexity ranks of curves and networks: after every formula, networks last.
 _CURVE, _NETWORK = 20, 30
+# Curvature penalties of smooth curves; their search ends after this many that are worse than the best.
+SMOOTHING, _WORSE = tuple(10.0**k for k in range(-2, -13, -1)), 2
 # Loss where a law has no result, in variances of the results.
 _IMPOSSIBLE = 1e12
 # Networks are trained on padded sets. Sets of more than this many times the mean size are left out of that training, so
@@ -126,6 +129,8 @@ class Curve(Candidate):
         bound: Result at which a group is capped, or None.
     """
 
+    noun = "curve"
+
     def __init__(self, found: Spectral, penalty: float, even: bool = False, bound: float | None = None) -> None:
         rank = _CURVE + (found.coordinate != "x") + 2 * (found.hypothesis == "semigroup") + even
         operation, coordinate, hypothesis = found.operation(), found.coordinate, found.hypothesis
@@ -136,18 +141,43 @@ class Curve(Candidate):
         if even:
             operation = Operation(Even(operation.bijection), operation.law)
             coordinate = coordinate.replace("x", "|x|")
-        super().__init__(f"{hypothesis} over a curve in {coordinate}", operation, rank)
+        super().__init__(f"{hypothesis} over a {self.noun} in {coordinate}", operation, rank)
         self.found, self.penalty, self.even, self.bound = found, penalty, even, bound
 
-    def _refit(self, examples: Multisets, fits: Mapping[str, SpectralFit]) -> Candidate:
+    def smoothed(self, examples: Multisets, held_out: Multisets) -> SmoothCurve | None:
+        """Returns the smooth curve of this kind of law with the least held-out error, or None if there is none.
+
+        Arguments:
+            examples: Examples to fit.
+            held_out: Examples to choose the penalty on.
+        """
+        fit, best, worse = MonotoneFit(self._informative(examples), self.found), None, 0
+        for penalty in SMOOTHING:
+            try:
+                curve = SmoothCurve(fit.solve(penalty), penalty, self.even, self.bound)
+            except AbelnetError:  # the curve is not strictly increasing in floating-point numbers
+                continue
+            curve.judge(held_out)
+            worse = 0 if best is None or curve.mse < best.mse else worse + 1
+            best = curve if worse == 0 and curve.mse < math.inf else best
+            if worse == _WORSE:
+                break
+        return best
+
+    def _informative(self, examples: Multisets) -> Multisets:
+        """Returns the examples as the fit takes them: their magnitudes, and without those at the bound."""
         examples = magnitudes(examples) if self.even else examples
-        if self.bound is not None:
-            fit = SpectralFit(coordinate=self.found.coordinate).partial_fit(below(examples, self.bound))
-        elif self.found.absorbing is None and not self.even:
-            fit = fits[self.found.coordinate]
-        else:
+        return examples if self.bound is None else below(examples, self.bound)
+
+    def _refit(self, examples: Multisets, fits: Mapping[str, SpectralFit]) -> Candidate:
+        examples = self._informative(examples)
+        if self.found.absorbing is not None:
             # Streamed sums only have poles on a grid; to refine a pole takes the examples themselves.
             fit = SpectralFit(coordinate=self.found.coordinate).partial_fit(examples).refine(examples)
+        elif self.even or self.bound is not None:
+            fit = SpectralFit(coordinate=self.found.coordinate).partial_fit(examples)
+        else:
+            fit = fits[self.found.coordinate]
         for one in fit.solve(self.penalty):
             if (one.hypothesis, one.falling) == (self.found.hypothesis, self.found.falling):
                 try:
@@ -155,6 +185,19 @@ class Curve(Candidate):
                 except AbelnetError:  # the curve is not strictly increasing
                     break
         return self
+
+
+class SmoothCurve(Curve):
+    """Law with a spline generator of many knots, fitted by monotone smoothing."""
+
+    noun = "smooth curve"
+
+    def _refit(self, examples: Multisets, fits: Mapping[str, SpectralFit]) -> Candidate:
+        found = MonotoneFit(self._informative(examples), self.found).solve(self.penalty)
+        try:
+            return SmoothCurve(found, self.penalty, self.even, self.bound)
+        except AbelnetError:  # the curve is not strictly increasing in floating-point numbers
+            return self
 
 
 class Trained(Candidate):

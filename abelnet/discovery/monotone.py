@@ -1,28 +1,29 @@
-r"""Monotone smoothing: the curve of a group or a mean by convex least squares, finer than the closed form.
+r"""Monotone smoothing: increasing curves by convex least squares on the errors of results, finer than the closed form.
 
 With :math:`\varphi = \sum_k c_k B_k` in cubic B-splines, :math:`c_0 \le c_1 \le \dots` makes :math:`\varphi` increase.
-The error of a result, linearized at a curve :math:`\varphi_0` with predictions :math:`\hat y_r`, is
+For a group with predictions :math:`\hat y_r` of a curve :math:`\varphi_0`, the error of a result is, to first order,
 
 .. math:: \hat y_r - y_r + a_r^\top c, \quad
    a_r = \frac{\sum_i B(x_{ri}) - B(\hat y_r)}{\varphi_0'(\hat y_r)} ,
 
 so each step of a Gauss-Newton iteration is one convex problem, nonnegative least squares in the differences of
-:math:`c`: the mean squared error plus a penalty on curvature, with the mean slope fixed to 1. The first step minimizes
-:math:`\sum_i \varphi(x_{ri}) - \varphi(y_r)`, which takes no linearization and hence no initial curve.
+:math:`c`: the mean squared error plus a penalty on curvature, with the mean slope fixed to 1. The initial curve has the
+smallest :math:`\sum_i \varphi(x_{ri}) - \varphi(y_r)`, which takes no linearization. Means have :math:`\frac{1}{n}
+\sum_i`, and semigroups :math:`\sum_i B(x_{ri}) \prod_{j \ne i} \varphi_0(x_{rj})`, from the curve of the closed form.
 """
 
 from __future__ import annotations
 
 __all__ = ["MonotoneFit"]
 
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from abelnet.bijections import FAMILIES
-from abelnet.discovery.spectral import COORDINATES, Spectral, spline_knots
-from abelnet.errors import AbelnetError
+from abelnet.discovery.spectral import COORDINATES, Spectral, spline_knots, spline_places
 from abelnet.multisets import Multisets
 
 if TYPE_CHECKING:
@@ -32,183 +33,224 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, np.dtype[np.float64]]
 # Sets for each knot, and the fewest and the most knots: smoothness is left to the penalty.
 _SETS_PER_KNOT, _FEWEST_KNOTS, _MOST_KNOTS = 4, 20, 200
-# Smallest slope, in mean slopes: on a flat part, results are not determined.
+# Smallest slope, in mean slopes: a flat part would not determine results.
 _LEAST_SLOPE = 1e-4
 # Weight of the condition that the mean slope is 1, in variances of the results.
 _NORMALIZED = 100.0
-_STEPS = 6
+# Steps of the iteration, parts of a step that are tried, and the relative gain below which it ends.
+_STEPS, _PARTS, _GAIN = 8, (1.0, 0.3, 0.1, 0.01), 1e-3
+_NEWTON = 3  # steps that invert the curve, from an interpolation
+_ROUNDS = 10  # of nonnegative least squares, for each unknown
+_DEFINITE = 1e-15  # smallest eigenvalue of normal equations, relative to the largest
+_TINY = 1e-30  # factors are divided by, so they are at least this
 
 
 class MonotoneFit:
-    r"""Least squares for a smooth increasing curve, the :math:`\varphi` of a group or of a mean.
+    r"""Least squares for a smooth increasing curve.
 
     Arguments:
         examples: One-dimensional multisets with their results.
-        hypothesis: ``"group"`` or ``"mean"``.
-        coordinate: Key of :data:`~abelnet.discovery.spectral.COORDINATES`; the domain must contain all numbers.
+        found: Solution of the closed form, whose kind of law is fitted in its coordinate.
 
     Example:
+        >>> import torch
+        >>> from abelnet.discovery.spectral import SpectralFit
         >>> generator = np.random.default_rng(0)
         >>> sets = generator.uniform(0, 2, (200, 2))
         >>> results = (np.sqrt(1 + 4 * (sets**2 + sets).sum(1)) - 1) / 2
-        >>> law = MonotoneFit(Multisets.from_arrays(sets, results)).solve(1e-6).operation()
+        >>> examples = Multisets.from_arrays(sets, results)
+        >>> group = SpectralFit().partial_fit(examples).solve()[0]
+        >>> law = MonotoneFit(examples, group).solve(1e-6).operation()
         >>> x = torch.tensor([1.0], dtype=torch.float64)
         >>> round(law(x, x).item(), 3)  # φ(x) = x² + x, and 1.562² + 1.562 = 2 + 2
         1.562
     """
 
-    def __init__(self, examples: Multisets, hypothesis: str = "group", *, coordinate: str = "x") -> None:
-        from scipy.sparse import csr_array
-
-        if hypothesis not in ("group", "mean"):
-            raise AbelnetError(f"hypothesis: expected 'group' or 'mean', got {hypothesis!r}")
-        self.hypothesis, self.coordinate = hypothesis, coordinate
+    def __init__(self, examples: Multisets, found: Spectral) -> None:
         examples = examples.ordered()
-        kind, parameters = COORDINATES[coordinate]
+        self.found = found
+        kind, parameters = COORDINATES[found.coordinate]
         family, targets = FAMILIES[kind], examples.targets
         values, results = (family.forward(x, *parameters).numpy() for x in (examples.values[:, 0], targets))
         # Numbers are scaled to the unit interval, so that penalties do not depend on their unit.
         both = np.concatenate((values, results))
-        self._low, self._span = both.min(), np.ptp(both) or 1.0
+        self._low, self._span = float(both.min()), float(np.ptp(both)) or 1.0
         both = (both - self._low) / self._span
-        values, self._results = np.split(both, [len(values)])
-        knots = int(np.clip(len(results) // _SETS_PER_KNOT, _FEWEST_KNOTS, _MOST_KNOTS))
-        self._edges = _knots(values, self._results, knots)
+        values, self._results = both[: len(values)], both[len(values) :]
         # Errors count in the results themselves, in standard deviations, whatever the coordinate.
         spread = float(targets.std(correction=0)) or 1.0
         self._weights = self._span / spread * (-family.log_slope(targets, *parameters)).exp().numpy()
+        self._splines = _Splines(_knots(values, self._results))
+        self._ptr, self._values = examples.ptr.numpy(), self._splines(values)
+        self._mean_slope: Array = self._splines.slope(both).mean(0)
+        self._last: list[Array] = []
+        sizes = np.diff(self._ptr)
+        self._signs = (-1.0 if found.falling else 1.0) ** (sizes - 1)
+        self._sums = self._folded(np.repeat(1 / sizes if found.hypothesis == "mean" else np.ones(len(sizes)), sizes))
 
-        ptr = examples.ptr.numpy()
-        sizes = np.diff(ptr)
-        shares = np.repeat(1 / sizes if hypothesis == "mean" else np.ones(len(sizes)), sizes)
-        self._sums = csr_array((shares, np.arange(len(values)), ptr)) @ self._splines(values)
-        self._mean_slope = self._slopes(both).mean(0)
-        self._rough = self._roughness()
+    def solve(self, penalty: float) -> Spectral:
+        """Returns the curve with the least sum of mean squared error and penalty; its eigenvalue is that sum.
 
-    def solve(self, penalty: float, steps: int = _STEPS) -> Spectral:
-        """Returns the curve of least squared error.
+        The last curve is an initial curve of the next one, so penalties are best given in descending order.
 
         Arguments:
             penalty: Weight of the mean squared second derivative.
-            steps: Number of Gauss-Newton steps on the errors of results, after the first step.
         """
-        a = self._sums - self._splines(self._results)
-        c = self._least_squares(a, np.zeros(len(self._results)), penalty)
-        best, loss = c, self._loss(c, penalty)
-        for _ in range(steps):
-            found = self._predict(best)
-            slope = self._slopes(found) @ best
-            scale = (self._weights / slope)[:, None]
-            a = (self._sums - self._splines(found)).multiply(scale).tocsr()
-            c = self._least_squares(a, self._weights * (found - self._results), penalty)
-            for part in (1.0, 0.3, 0.1):
-                trial = best + part * (c - best)
-                new = self._loss(trial, penalty)
-                if new < loss:
-                    break
-            else:
+        starts = [self._first(penalty), *self._last]
+        best = min(starts, key=lambda c: self._loss(c, penalty))
+        loss = self._loss(best, penalty)
+        for _ in range(_STEPS):
+            towards = self._step(best, penalty)
+            trials = ((self._loss(c, penalty), c) for c in (best + part * (towards - best) for part in _PARTS))
+            new, c = next((trial for trial in trials if trial[0] < loss), (loss, best))
+            gain, best, loss = loss - new, c, new
+            if gain <= _GAIN * loss:
                 break
-            gain, best, loss = loss - new, trial, new
-            if gain < 1e-3 * loss:
-                break
-        points = self._places()
-        return Spectral(
-            self.hypothesis,
-            loss,
-            None,
-            self._low + self._span * points,
-            self._splines(points) @ best,
-            self._slopes(points) @ best / self._span,
-            self.coordinate,
+        self._last = [best]
+        places = self._splines.places
+        return replace(
+            self.found,
+            eigenvalue=loss,
+            points=self._low + self._span * places,
+            curve=self._splines(places) @ best,
+            slopes=self._splines.slope(places) @ best / self._span,
         )
+
+    @property
+    def _is_semigroup(self) -> bool:
+        return self.found.hypothesis == "semigroup"
+
+    def _first(self, penalty: float) -> Array:
+        """Returns coefficients of the initial curve."""
+        if not self._is_semigroup:
+            return self._least_squares(self._sums - self._splines(self._results), 0 * self._results, penalty)
+        places = self._splines.places
+        curve = np.interp(self._low + self._span * places, self.found.points, self.found.curve)
+        return self._least_squares(self._splines(places), -curve / np.ptp(curve), penalty=0.0) * np.ptp(curve)
+
+    def _step(self, c: Array, penalty: float) -> Array:
+        """Returns the coefficients of least squares with errors linearized at a curve."""
+        found, rows = self._predict(c), self._sums
+        if self._is_semigroup:
+            factors = self._values @ c
+            rows = self._folded(np.repeat(self._latent(c), np.diff(self._ptr)) / _nonzero(factors))
+        scale = self._weights / (self._splines.slope(found) @ c)
+        a = (rows - self._splines(found)).multiply(scale[:, None]).tocsr()
+        if not np.isfinite(a.data).all():  # products of many factors may overflow
+            return c
+        return self._least_squares(a, self._weights * (found - self._results) - a @ c, penalty)
 
     def _loss(self, c: Array, penalty: float) -> float:
         errors = self._weights * (self._predict(c) - self._results)
-        return float(np.mean(errors**2) + penalty * c @ self._rough @ c)
+        return float(np.mean(errors**2) + penalty * c @ self._splines.roughness @ c)
+
+    def _latent(self, c: Array) -> Array:
+        if not self._is_semigroup:
+            latent: Array = self._sums @ c
+            return latent
+        products: Array = np.multiply.reduceat(_nonzero(self._values @ c), self._ptr[:-1])
+        return self._signs * products
 
     def _predict(self, c: Array) -> Array:
         """Returns the results of the law, in the unit interval or beyond."""
-        points = self._places()
-        sums, curve, slopes = self._sums @ c, self._splines(points) @ c, self._slopes(points) @ c
-        found = np.interp(sums, curve, points)
-        for _ in range(3):
-            # Newton steps within the cell; curves are straight beyond the ends.
-            found += (sums - self._splines(found) @ c) / (self._slopes(found) @ c)
-        found = np.where(sums < curve[0], (sums - curve[0]) / slopes[0], found)
-        return np.where(sums > curve[-1], 1 + (sums - curve[-1]) / slopes[-1], found)
+        places, latent = self._splines.places, self._latent(c)
+        curve, slopes = self._splines(places) @ c, self._splines.slope(places) @ c
+        found = np.interp(latent, curve, places)
+        for _ in range(_NEWTON):
+            found = np.clip(found + (latent - self._splines(found) @ c) / (self._splines.slope(found) @ c), 0, 1)
+        # Curves are straight beyond the ends.
+        found = np.where(latent < curve[0], (latent - curve[0]) / slopes[0], found)
+        return np.where(latent > curve[-1], 1 + (latent - curve[-1]) / slopes[-1], found)
 
-    def _least_squares(self, a, b, penalty) -> Array:
-        from scipy.linalg import cho_solve, cholesky, solve_triangular
+    def _least_squares(self, a: csr_array, b: Array, penalty: float) -> Array:
+        r"""Returns increasing coefficients with the least :math:`|a c + b|^2 / R` plus penalty, of mean slope 1."""
+        from scipy.linalg import eigh, qr, solve_triangular
         from scipy.optimize import nnls
 
-        gram = (a.T @ a).toarray() / len(b) + penalty * self._rough
-        gram += _NORMALIZED * np.outer(self._mean_slope, self._mean_slope)
-        linear = _NORMALIZED * self._mean_slope - a.T @ b / len(b)
-        # Unknowns are the first coefficient, of either sign, and the increments, beyond the smallest ones.
-        width = len(gram)
-        steps = np.tril(np.ones((width, width)))
-        greville = sum(self._edges[k : k + width] for k in (1, 2, 3)) / 3
-        base = _LEAST_SLOPE * greville
-        linear = steps.T @ (linear - gram @ base)
-        gram = steps.T @ gram @ steps
-        first = 1 if self.hypothesis == "mean" else 0
-        gram, linear = gram[first:, first:], linear[first:]
-        gram = gram + 1e-13 * np.trace(gram) / len(gram) * np.eye(len(gram))
-        factor = cholesky(gram)  # upper
-        rhs = solve_triangular(factor, linear, trans="T")
-        x = solve_triangular(factor, rhs)
-        free = 1 - first
+        slope = self._mean_slope * (not self._is_semigroup)
+        gram = (a.T @ a).toarray() / len(b) + penalty * self._splines.roughness + _NORMALIZED * np.outer(slope, slope)
+        linear = _NORMALIZED * slope - a.T @ b / len(b)
+        # The unknowns are the first coefficient, which may have any sign, and increments beyond the smallest ones.
+        least = _LEAST_SLOPE * self._splines.identity
+        steps = np.tril(np.ones_like(gram))
+        if self.found.hypothesis == "mean":
+            # The mean does not change with a constant, so the first coefficient is 0.
+            steps = steps[:, 1:]
+        free = steps.shape[1] - len(gram) + 1
+        linear, gram = steps.T @ (linear - gram @ least), steps.T @ gram @ steps
+        # A triangular factor, as Cholesky's, which rounding cannot make indefinite.
+        values, vectors = eigh(gram)
+        factor = qr(np.sqrt(np.maximum(values, _DEFINITE * values[-1]))[:, None] * vectors.T, mode="r")[0]
+        right = solve_triangular(factor, linear, trans="T")
+        x = solve_triangular(factor, right)
         if (x[free:] < 0).any():
-            rest = nnls(factor[free:, free:], rhs[free:])[0]
-            x[free:] = rest
-            if free:
-                x[0] = (rhs[0] - factor[0, 1:] @ rest) / factor[0, 0]
-        c = base + steps[:, first:] @ x
-        return c / (self._mean_slope @ c)
+            try:
+                x[free:] = nnls(factor[free:, free:], right[free:], maxiter=_ROUNDS * len(x))[0]
+            except RuntimeError:  # no convergence; these coefficients increase, too
+                x[free:] = np.maximum(x[free:], 0)
+            x[:free] = (right[:free] - factor[:free, free:] @ x[free:]) / np.diag(factor)[:free]
+        c = least + steps @ x
+        return c if self._is_semigroup else c / (slope @ c)
 
-    def _splines(self, z: Array) -> csr_array:
+    def _folded(self, weights: Array) -> csr_array:
+        """Returns the sums of the splines at the elements of each set, with weights of elements."""
+        from scipy.sparse import csr_array
+
+        return csr_array((weights, np.arange(len(weights)), self._ptr)) @ self._values
+
+
+class _Splines:
+    """Cubic B-splines on the unit interval, straight beyond it, as sparse matrices with a row for each point."""
+
+    def __init__(self, edges: Array) -> None:
+        self.edges, self.places = edges, spline_places(edges)
+        width = len(edges) - 4
+        # Coefficients of the identity map: the mean of the three inner knots of each spline.
+        self.identity = np.stack([edges[k : k + width] for k in (1, 2, 3)]).mean(0)
+
+    def __call__(self, x: Array) -> csr_array:
         from scipy.interpolate import BSpline
         from scipy.sparse import csr_array, diags_array
 
-        inside = np.clip(z, 0, 1)
-        design = csr_array(BSpline.design_matrix(inside, self._edges, 3))
-        if (inside != z).any():
-            design = design + diags_array(z - inside) @ self._slopes(inside)
-        return design
+        inside = np.clip(x, 0, 1)
+        values = csr_array(BSpline.design_matrix(inside, self.edges, 3))
+        return values if np.array_equal(inside, x) else values + diags_array(x - inside) @ self.slope(inside)
 
-    def _slopes(self, z):
+    def slope(self, x: Array) -> csr_array:
+        """Returns the slopes of the splines."""
         from scipy.interpolate import BSpline
         from scipy.sparse import csr_array
-        t = self._edges
-        inner = BSpline.design_matrix(np.clip(z, 0, 1), t[1:-1], 2)
-        return csr_array(inner @ self._difference(t, 3))
 
-    @staticmethod
-    def _difference(edges, degree):
-        from scipy.sparse import diags_array
-        n = len(edges) - degree - 1
-        scale = degree / (edges[degree + 1 : degree + n] - edges[1:n])
-        return diags_array([-scale, scale], offsets=[0, 1], shape=(n - 1, n))
+        return csr_array(BSpline.design_matrix(np.clip(x, 0, 1), self.edges[1:-1], 2)) @ _derivative(self.edges, 3)
 
-    def _places(self) -> Array:
-        knots = np.unique(self._edges)
-        return np.unique(np.concatenate([knots[:-1] + part * np.diff(knots) for part in (0, 1 / 3, 2 / 3)] + [knots[-1:]]))
-
-    def _roughness(self):
-        # second derivative is piecewise linear: exact integral from hat functions
-        from scipy.interpolate import BSpline
-        t = self._edges
-        d2 = self._difference(t[1:-1], 2) @ self._difference(t, 3)
-        knots = t[3:-3]
-        h = np.diff(knots)
-        n = len(knots)
-        mass = np.zeros((n, n))
-        i = np.arange(n - 1)
-        mass[i, i] += h / 3; mass[i + 1, i + 1] += h / 3; mass[i, i + 1] += h / 6; mass[i + 1, i] += h / 6
-        return d2.T @ mass @ d2.toarray()
+    @cached_property
+    def roughness(self) -> Array:
+        """Gram matrix of second derivatives, which are linear between knots."""
+        second = (_derivative(self.edges[1:-1], 2) @ _derivative(self.edges, 3)).toarray()
+        width = np.diff(self.edges[3:-3])[:, None]
+        left, right = second[:-1], second[1:]
+        gram: Array = left.T @ (width * (2 * left + right)) / 6 + right.T @ (width * (2 * right + left)) / 6
+        return gram
 
 
-def _knots(values: Array, results: Array, count: int) -> Array:
-    """Returns knots that are as dense as elements, results and the points of a grid together, each with a third."""
+def _derivative(edges: Array, degree: int) -> csr_array:
+    """Returns the matrix from coefficients of splines to those of their derivatives, splines of one degree less."""
+    from scipy.sparse import csr_array, diags_array
+
+    width = len(edges) - degree - 1
+    scale = degree / (edges[degree + 1 : degree + width] - edges[1:width])
+    return csr_array(diags_array([-scale, scale], offsets=[0, 1], shape=(width - 1, width)))
+
+
+def _knots(values: Array, results: Array) -> Array:
+    """Returns knots that are as dense as elements, results and the points of a grid, a third each.
+
+    Without results, the curve would be coarse where they are and elements are not; without a grid, at rare results.
+    """
+    count = int(np.clip(len(results) // _SETS_PER_KNOT, _FEWEST_KNOTS, _MOST_KNOTS))
     levels = np.linspace(0, 1, 10 * count)
     return spline_knots(np.concatenate((np.quantile(values, levels), np.quantile(results, levels), levels)), count)
+
+
+def _nonzero(x: Array) -> Array:
+    return np.where(np.abs(x) < _TINY, _TINY, x)

@@ -23,6 +23,7 @@ from __future__ import annotations
 __all__ = ["PENALTIES", "NoLawError", "capped_at", "distinct", "learn_law"]
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
@@ -32,7 +33,16 @@ import torch
 from torch import Tensor
 
 from abelnet.bijections import Even, Generator
-from abelnet.discovery.candidates import Candidate, Curve, Formula, Trained, below, magnitudes, train_abelian_net
+from abelnet.discovery.candidates import (
+    Candidate,
+    Curve,
+    Formula,
+    SmoothCurve,
+    Trained,
+    below,
+    magnitudes,
+    train_abelian_net,
+)
 from abelnet.discovery.families import MAGNITUDES, fit_dictionary
 from abelnet.discovery.report import LearnedLaw, Tried
 from abelnet.discovery.spectral import COORDINATES, Spectral, SpectralFit, fits_coordinate
@@ -55,6 +65,8 @@ _BETWEEN = 0.7
 _EXPLAINED_BY_COUNTS = 0.02
 # Results equal to the extreme one, at least this many and this fraction, are capped.
 _FEWEST_CAPPED, _CAPPED = 3, 0.02
+# Of each kind of law, the curves in this many coordinates, the best ones, are smoothed.
+_SMOOTHED = 2
 Array = np.ndarray[Any, np.dtype[np.float64]]
 PENALTIES = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)
 """Curvature penalties tried for the closed form."""
@@ -126,10 +138,15 @@ def learn_law(
     # If a regression that assumes no law is exact and laws are not, training will not find a law either.
     regression = _plain_regression(fitted, held_out, best.errors)
     hopeless = best.mse > 0.01 * spread and bool(regression) and all(row.plain < 1e-6 * spread for row in regression)
+    if polish and not hopeless and min((one.mse for one in plain), default=math.inf) > exact:
+        say("smooth curves")
+        smooth = _smooth_curves(curves, rest, held_out)
+        curves, tried = curves + smooth, tried + smooth
+        best = min(tried, key=lambda one: one.mse)
     if polish and not hopeless and (_simplest(tried, spread) in curves or best.mse > 0.05 * spread):
         say("training")
-        # The bound of a capped curve is one of its results, which training would move.
-        free = [one for one in curves if not one.is_capped]
+        # The bound of a capped curve is one of its results, which training would move. Smooth curves are trained.
+        free = [one for one in curves if not one.is_capped and not isinstance(one, SmoothCurve)]
         tried += [Trained.of(_simplest(free, spread), fitted).judge(held_out)] if free else []
         net = train_abelian_net(fitted, held_out, seed=seed).judge(held_out)
         straight = Candidate("group over a bent line", Operation(net.operation.bijection, Sum()), net.complexity - 1)
@@ -249,6 +266,18 @@ def _best_curves(solutions: Sequence[tuple[Spectral, float]], held_out: Multiset
         if curve.mse < best:
             found[curve.title] = curve
     return list(found.values())
+
+
+def _smooth_curves(curves: Sequence[Candidate], fitted: Multisets, held_out: Multisets) -> list[Candidate]:
+    """Returns smooth curves of the same kinds of law as the best curves of each kind of law."""
+    found: list[Candidate] = []
+    kinds: Counter[type[Law]] = Counter()
+    for curve in sorted(curves, key=lambda one: one.mse):
+        kinds[type(curve.operation.law)] += 1
+        if isinstance(curve, Curve) and kinds[type(curve.operation.law)] <= _SMOOTHED:
+            smooth = curve.smoothed(fitted, held_out)
+            found += [smooth] if smooth else []
+    return found
 
 
 def _may_lose_signs(examples: Multisets) -> bool:

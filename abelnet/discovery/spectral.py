@@ -14,7 +14,7 @@ element: :math:`\log |x - x_0|` is added to the basis, and :math:`x_0` is search
 
 from __future__ import annotations
 
-__all__ = ["COORDINATES", "Spectral", "SpectralFit", "fits_coordinate", "spline_knots"]
+__all__ = ["COORDINATES", "Spectral", "SpectralFit", "fits_coordinate", "spline_knots", "spline_places"]
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -69,6 +69,12 @@ def spline_knots(points: Array, count: int) -> Array:
     if len(inner) < 3:
         inner = np.linspace(low, high, 5)
     return np.concatenate(([inner[0]] * 3, inner, [inner[-1]] * 3))
+
+
+def spline_places(edges: Array) -> Array:
+    """Returns the knots, and two points between each pair: splines are interpolated there."""
+    knots = np.unique(edges)
+    return np.unique(np.concatenate([knots[:-1] + part * np.diff(knots) for part in (0, 1 / 3, 2 / 3)] + [knots[-1:]]))
 
 
 @dataclass(frozen=True)
@@ -307,11 +313,7 @@ class _Basis:
 
     @property
     def places(self) -> Array:
-        """Knots, and two points between each pair."""
-        knots = np.unique(self.edges)
-        return np.unique(
-            np.concatenate([knots[:-1] + part * np.diff(knots) for part in (0, 1 / 3, 2 / 3)] + [knots[-1:]])
-        )
+        return spline_places(self.edges)
 
     @cached_property
     def _spline(self) -> BSpline:

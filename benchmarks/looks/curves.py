@@ -122,7 +122,7 @@ def main() -> None:
     ]
     with ProcessPoolExecutor(chosen.processes) as pool:
         for row in pool.map(judge, jobs):
-            invented = "  <- invented" if row.form == "group" and row.kind in ("semigroup", "monoid") else ""
+            invented = "  <- invented" if row.form == "group" and "semigroup over" in row.title else ""
             print(
                 f"{row.form:<10}{row.name:<16}{row.count:>6}{row.noise:>6.2f}  {row.error:8.3f} %  {row.seconds:5.1f} s"
                 f"  {row.kind}: {row.title}{invented}",
