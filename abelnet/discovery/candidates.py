@@ -178,7 +178,8 @@ class Curve(Candidate):
             fit = SpectralFit(coordinate=self.found.coordinate).partial_fit(examples)
         else:
             fit = fits[self.found.coordinate]
-        for one in fit.solve(self.penalty):
+        solve = fit.solve_sums if self.found.absorbing is None else fit.solve
+        for one in solve(self.penalty):
             if (one.hypothesis, one.falling) == (self.found.hypothesis, self.found.falling):
                 try:
                     return Curve(one, self.penalty, self.even, self.bound)

@@ -88,6 +88,7 @@ class MonotoneFit:
         self._signs = (-1.0 if found.falling else 1.0) ** (sizes - 1)
         self._sums = self._folded(np.repeat(1 / sizes if found.hypothesis == "mean" else np.ones(len(sizes)), sizes))
 
+    @np.errstate(over="ignore", invalid="ignore")  # products of many factors; such a step is not taken
     def solve(self, penalty: float) -> Spectral:
         """Returns the curve with the least sum of mean squared error and penalty; its eigenvalue is that sum.
 
@@ -136,7 +137,7 @@ class MonotoneFit:
             rows = self._folded(np.repeat(self._latent(c), np.diff(self._ptr)) / _nonzero(factors))
         scale = self._weights / (self._splines.slope(found) @ c)
         a = (rows - self._splines(found)).multiply(scale[:, None]).tocsr()
-        if not np.isfinite(a.data).all():  # products of many factors may overflow
+        if not np.isfinite(a.data).all():
             return c
         return self._least_squares(a, self._weights * (found - self._results) - a @ c, penalty)
 
@@ -160,7 +161,8 @@ class MonotoneFit:
             found = np.clip(found + (latent - self._splines(found) @ c) / (self._splines.slope(found) @ c), 0, 1)
         # Curves are straight beyond the ends.
         found = np.where(latent < curve[0], (latent - curve[0]) / slopes[0], found)
-        return np.where(latent > curve[-1], 1 + (latent - curve[-1]) / slopes[-1], found)
+        result: Array = np.where(latent > curve[-1], 1 + (latent - curve[-1]) / slopes[-1], found)
+        return result
 
     def _least_squares(self, a: csr_array, b: Array, penalty: float) -> Array:
         r"""Returns increasing coefficients with the least :math:`|a c + b|^2 / R` plus penalty, of mean slope 1."""
@@ -189,7 +191,7 @@ class MonotoneFit:
             except RuntimeError:  # no convergence; these coefficients increase, too
                 x[free:] = np.maximum(x[free:], 0)
             x[:free] = (right[:free] - factor[:free, free:] @ x[free:]) / np.diag(factor)[:free]
-        c = least + steps @ x
+        c: Array = least + steps @ x
         return c if self._is_semigroup else c / (slope @ c)
 
     def _folded(self, weights: Array) -> csr_array:

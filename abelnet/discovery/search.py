@@ -65,6 +65,8 @@ _BETWEEN = 0.7
 _EXPLAINED_BY_COUNTS = 0.02
 # Results equal to the extreme one, at least this many and this fraction, are capped.
 _FEWEST_CAPPED, _CAPPED = 3, 0.02
+# Elements and results on either side of the absorbing element of a curve, at least.
+_FEWEST_BESIDE = 5
 # Of each kind of law, the curves in this many coordinates, the best ones, are smoothed.
 _SMOOTHED = 2
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -241,17 +243,30 @@ def _curves(
             continue
         refined = SpectralFit(coordinate=coordinate).partial_fit(fitted).refine(fitted)
         # Semigroups from the refined fit: the poles of the stream are on a grid.
-        found_at = [one for one in fit.solve() if one.absorbing is None] + refined.solve()[-1:]
+        found_at = fit.solve_sums() + refined.solve()[-1:]
         eigenvalues |= {f"{one.hypothesis}, {coordinate}": float(one.eigenvalue) for one in found_at}
-        solutions = [(one, penalty) for penalty in PENALTIES for one in refined.solve(penalty)]
+        solutions = _supported(refined, fitted)
         if stream_has_more:
             streamed = fit.without(held_out)
-            solutions += [
-                (one, penalty) for penalty in PENALTIES for one in streamed.solve(penalty) if one.absorbing is None
-            ]
+            solutions += [(one, penalty) for penalty in PENALTIES for one in streamed.solve_sums(penalty)]
         solutions = [one for one in solutions if one[0].hypothesis in hypotheses]
         found += _best_curves(solutions, held_out)
     return sorted(found, key=lambda one: one.mse), eigenvalues
+
+
+def _supported(fit: SpectralFit, examples: Multisets) -> list[tuple[Spectral, float]]:
+    """Returns solutions with their penalties, without semigroups whose absorbing element the examples do not support.
+
+    With all numbers on one side of it, a semigroup is a group of their logarithms, and the element is an invention.
+    """
+    numbers = torch.cat((examples.values[:, 0], examples.targets))
+
+    def is_supported(absorbing: float | None) -> bool:
+        above = 0 if absorbing is None else int((numbers > absorbing).sum())
+        return absorbing is None or min(above, len(numbers) - above) >= _FEWEST_BESIDE
+
+    solutions = ((one, penalty) for penalty in PENALTIES for one in fit.solve(penalty))
+    return [one for one in solutions if is_supported(one[0].absorbing)]
 
 
 def _best_curves(solutions: Sequence[tuple[Spectral, float]], held_out: Multisets, **how: Any) -> list[Candidate]:
@@ -302,8 +317,7 @@ def _laws_of_magnitudes(
         return formulas, [], {}
     refined = SpectralFit(coordinate=coordinate).partial_fit(fitted).refine(fitted)
     eigenvalues = {f"{one.hypothesis}, log |x|": float(one.eigenvalue) for one in refined.solve()}
-    solutions = [(one, penalty) for penalty in PENALTIES for one in refined.solve(penalty)]
-    solutions = [one for one in solutions if one[0].hypothesis in scope.hypotheses]
+    solutions = [one for one in _supported(refined, fitted) if one[0].hypothesis in scope.hypotheses]
     return formulas, _best_curves(solutions, held_out, even=True), eigenvalues
 
 
@@ -314,7 +328,7 @@ def _capped_curves(fitted: Multisets, held_out: Multisets, bound: float) -> list
     for coordinate in COORDINATES:
         if len(free) >= _FEWEST_COMPARED and fits_coordinate(fitted, coordinate):
             fit = SpectralFit(coordinate=coordinate).partial_fit(free)
-            solutions = [(fit.solve(penalty)[0], penalty) for penalty in PENALTIES]
+            solutions = [(fit.solve_sums(penalty)[0], penalty) for penalty in PENALTIES]
             found += _best_curves(solutions, held_out, bound=bound)
     return found
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 __all__ = ["COORDINATES", "Spectral", "SpectralFit", "fits_coordinate", "spline_knots", "spline_places"]
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 # scipy is imported on use: it takes 50 MB, and applying a learned law does without.
 Array = np.ndarray[Any, np.dtype[np.float64]]
+# Inner knots: the fewest, for first batches of up to this many sets, and the most, which bounds the cost of a stream.
+_FEWEST_KNOTS, _BATCH_OF_FEWEST, _MOST_KNOTS = 20, 2_000, 60
 _CHUNK = 4096  # sets, and elements of them, whose basis functions are in memory at a time
 
 COORDINATES: dict[str, tuple[str, tuple[float, ...]]] = {
@@ -119,7 +122,7 @@ class SpectralFit:
     Knots are quantiles of the values and results of the first batch; beyond them the splines are extrapolated linearly.
 
     Arguments:
-        knots: Number of inner knots.
+        knots: Number of inner knots; None for as many as the size of the first batch allows, 20 to 60.
         coordinate: ``"x"``; ``"log x"``, for positive numbers; or ``"logit x"``, for numbers between 0 and 1.
 
     Example:
@@ -132,7 +135,7 @@ class SpectralFit:
         -2.0
     """
 
-    def __init__(self, knots: int = 20, *, coordinate: str = "x") -> None:
+    def __init__(self, knots: int | None = None, *, coordinate: str = "x") -> None:
         if coordinate not in COORDINATES:
             raise AbelnetError(f"coordinate: expected one of {', '.join(COORDINATES)}, got {coordinate!r}")
         self.knots, self.coordinate = knots, coordinate
@@ -152,7 +155,9 @@ class SpectralFit:
         values, target = (FAMILIES[kind].forward(x, *parameters).numpy() for x in (examples.values, examples.targets))
         values, ptr = values[:, 0], examples.ptr.numpy()
         if self._basis is None:
-            self._start(_Basis.of(np.concatenate((values, target)), self.knots))
+            growth = math.sqrt(len(target) / _BATCH_OF_FEWEST)
+            knots = self.knots or round(min(max(1.0, growth) * _FEWEST_KNOTS, _MOST_KNOTS))
+            self._start(_Basis.of(np.concatenate((values, target)), knots))
         assert self._basis is not None
         for low in range(0, len(target), _CHUNK):
             ends = ptr[low : low + _CHUNK + 1]
@@ -221,14 +226,9 @@ class SpectralFit:
         Arguments:
             penalty: Curvature penalty :math:`\\mu`, against noise.
         """
-        if self._basis is None:
-            raise AbelnetError("solve: expected a fit with examples, got none; call partial_fit first")
+        found = self.solve_sums(penalty)
+        assert self._basis is not None
         basis, places = self._basis, self._basis.places
-        found = []
-        for hypothesis, residual in (("group", self.residual), ("mean", self.mean_residual)):
-            value, c = self._smallest(residual, None, penalty)
-            curve, slopes = _rising(basis.curve(places) @ c, basis.slope(places) @ c)
-            found.append(Spectral(hypothesis, value, None, places, curve, slopes, self.coordinate))
         j = self._best_pole(penalty)
         value, c = self._smallest(self.residual, j, penalty)
         pole = float(basis.poles[j])
@@ -246,6 +246,22 @@ class SpectralFit:
             Spectral("semigroup", value, absorbing, points, curve, slopes, self.coordinate, falling)
             for falling in (False, True)
         ]
+        return found
+
+    def solve_sums(self, penalty: float = 1e-7) -> list[Spectral]:
+        """Returns the best group and the best mean, which take no search for an absorbing element.
+
+        Arguments:
+            penalty: Curvature penalty :math:`\\mu`, against noise.
+        """
+        if self._basis is None:
+            raise AbelnetError("solve: expected a fit with examples, got none; call partial_fit first")
+        basis, places = self._basis, self._basis.places
+        found = []
+        for hypothesis, residual in (("group", self.residual), ("mean", self.mean_residual)):
+            value, c = self._smallest(residual, None, penalty)
+            curve, slopes = _rising(basis.curve(places) @ c, basis.slope(places) @ c)
+            found.append(Spectral(hypothesis, value, None, places, curve, slopes, self.coordinate))
         return found
 
     def _count(self, points: Array) -> None:
