@@ -8,8 +8,8 @@ One call learns from multisets and their results, without hyperparameters:
    between their elements; maximum and minimum are tried too; if no result is negative though elements have both signs,
    so are laws of magnitudes; if many results equal the largest or the smallest one, so are capped sums; and if nothing
    fits yet, sums divided by other powers of the count;
-4. if none of these explains the held-out examples, the curve of the closed form and :class:`~abelnet.AbelianNet` are
-   trained by gradient descent;
+4. if none of these is exact, :mod:`~abelnet.discovery.monotone` refines the curves of the closed form; if none explains
+   the held-out examples, the curve of the closed form and :class:`~abelnet.AbelianNet` are trained by gradient descent;
 5. of all candidates that explain the held-out examples as well as the best one, the simplest is chosen, and refitted to
    all examples.
 

@@ -48,7 +48,7 @@ def smoothed(examples: Multisets, hypothesis: str) -> SmoothCurve:
 
 @pytest.mark.parametrize(
     ("hypothesis", "fold", "width", "noise", "reached"),
-    [("group", np.sum, 5.0, 0.0, 1e-3), ("mean", np.mean, 5.0, 0.0, 1e-4), ("semigroup", np.prod, 1.5, 0.05, 0.03)],
+    [("group", np.sum, 5.0, 0.0, 1e-3), ("mean", np.mean, 5.0, 0.0, 1e-4), ("semigroup", np.prod, 1.5, 0.05, 0.1)],
 )
 def test_smooth_curves_are_closer_than_the_closed_form(
     hypothesis: str, fold: Callable[[Array], float], width: float, noise: float, reached: float
