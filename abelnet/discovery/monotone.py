@@ -17,7 +17,6 @@ from __future__ import annotations
 __all__ = ["MonotoneFit"]
 
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,12 +82,16 @@ class MonotoneFit:
         self._splines = _Splines(_knots(values, self._results))
         self._ptr, self._values = examples.ptr.numpy(), self._splines(values)
         self._mean_slope: Array = self._splines.slope(both).mean(0)
+        # The curve of a semigroup has a scale of its own; that of others is normalized. Its ends may be very steep.
+        middle = np.interp(self._low + self._span * np.quantile(both, (0.1, 0.9)), found.points, found.curve)
+        self._rise = float(middle[1] - middle[0]) if self._is_semigroup else 1.0
+        self._roughness = self._splines.roughness() / self._rise**2
         self._last: list[Array] = []
         sizes = np.diff(self._ptr)
         self._signs = (-1.0 if found.falling else 1.0) ** (sizes - 1)
         self._sums = self._folded(np.repeat(1 / sizes if found.hypothesis == "mean" else np.ones(len(sizes)), sizes))
 
-    @np.errstate(over="ignore", invalid="ignore")  # products of many factors; such a step is not taken
+    @np.errstate(over="ignore", divide="ignore", invalid="ignore")  # products of many factors; such a step is not taken
     def solve(self, penalty: float) -> Spectral:
         """Returns the curve with the least sum of mean squared error and penalty; its eigenvalue is that sum.
 
@@ -127,7 +130,7 @@ class MonotoneFit:
             return self._least_squares(self._sums - self._splines(self._results), 0 * self._results, penalty)
         places = self._splines.places
         curve = np.interp(self._low + self._span * places, self.found.points, self.found.curve)
-        return self._least_squares(self._splines(places), -curve / np.ptp(curve), penalty=0.0) * np.ptp(curve)
+        return self._least_squares(self._splines(places), -curve, penalty=0.0)
 
     def _step(self, c: Array, penalty: float) -> Array:
         """Returns the coefficients of least squares with errors linearized at a curve."""
@@ -143,7 +146,7 @@ class MonotoneFit:
 
     def _loss(self, c: Array, penalty: float) -> float:
         errors = self._weights * (self._predict(c) - self._results)
-        return float(np.mean(errors**2) + penalty * c @ self._splines.roughness @ c)
+        return float(np.mean(errors**2) + penalty * c @ self._roughness @ c)
 
     def _latent(self, c: Array) -> Array:
         if not self._is_semigroup:
@@ -170,10 +173,10 @@ class MonotoneFit:
         from scipy.optimize import nnls
 
         slope = self._mean_slope * (not self._is_semigroup)
-        gram = (a.T @ a).toarray() / len(b) + penalty * self._splines.roughness + _NORMALIZED * np.outer(slope, slope)
+        gram = (a.T @ a).toarray() / len(b) + penalty * self._roughness + _NORMALIZED * np.outer(slope, slope)
         linear = _NORMALIZED * slope - a.T @ b / len(b)
         # The unknowns are the first coefficient, which may have any sign, and increments beyond the smallest ones.
-        least = _LEAST_SLOPE * self._splines.identity
+        least = _LEAST_SLOPE * self._rise * self._splines.identity
         steps = np.tril(np.ones_like(gram))
         if self.found.hypothesis == "mean":
             # The mean does not change with a constant, so the first coefficient is 0.
@@ -225,9 +228,8 @@ class _Splines:
 
         return csr_array(BSpline.design_matrix(np.clip(x, 0, 1), self.edges[1:-1], 2)) @ _derivative(self.edges, 3)
 
-    @cached_property
     def roughness(self) -> Array:
-        """Gram matrix of second derivatives, which are linear between knots."""
+        """Returns the Gram matrix of second derivatives, which are linear between knots."""
         second = (_derivative(self.edges[1:-1], 2) @ _derivative(self.edges, 3)).toarray()
         width = np.diff(self.edges[3:-3])[:, None]
         left, right = second[:-1], second[1:]
