@@ -67,7 +67,9 @@ _EXPLAINED_BY_COUNTS = 0.02
 _FEWEST_CAPPED, _CAPPED = 3, 0.02
 # Elements and results on either side of the absorbing element of a curve, at least.
 _FEWEST_BESIDE = 5
-# Of each kind of law, the curves in this many coordinates, the best ones, are smoothed.
+# The absorbing element is located with this penalty where the examples may have noise.
+_PENALTY_IN_NOISE = 1e-4
+# Of each kind of law, this many curves, the best ones, are smoothed.
 _SMOOTHED = 2
 Array = np.ndarray[Any, np.dtype[np.float64]]
 PENALTIES = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)
@@ -142,8 +144,9 @@ def learn_law(
     hopeless = best.mse > 0.01 * spread and bool(regression) and all(row.plain < 1e-6 * spread for row in regression)
     if polish and not hopeless and min((one.mse for one in plain), default=math.inf) > exact:
         say("smooth curves")
-        smooth = _smooth_curves(curves, rest, held_out)
-        curves, tried = curves + smooth, tried + smooth
+        more_curves = _semigroups_in_noise(stream, fitted, held_out) if scope.folds else []
+        more_curves += _smooth_curves(curves + more_curves, rest, held_out)
+        curves, tried = curves + more_curves, tried + more_curves
         best = min(tried, key=lambda one: one.mse)
     if polish and not hopeless and (_simplest(tried, spread) in curves or best.mse > 0.05 * spread):
         say("training")
@@ -283,8 +286,19 @@ def _best_curves(solutions: Sequence[tuple[Spectral, float]], held_out: Multiset
     return list(found.values())
 
 
+def _semigroups_in_noise(stream: Stream, fitted: Multisets, held_out: Multisets) -> list[Candidate]:
+    """Returns curves of semigroups whose absorbing element was located with a penalty: noise would displace it."""
+    found: list[Candidate] = []
+    for coordinate, streamed in stream.fits.items():
+        if streamed.count > 0:
+            fit = SpectralFit(coordinate=coordinate).partial_fit(fitted).refine(fitted, _PENALTY_IN_NOISE)
+            solutions = [one for one in _supported(fit, fitted) if one[0].absorbing is not None]
+            found += _best_curves(solutions, held_out)
+    return found
+
+
 def _smooth_curves(curves: Sequence[Candidate], fitted: Multisets, held_out: Multisets) -> list[Candidate]:
-    """Returns smooth curves of the same kinds of law as the best curves of each kind of law."""
+    """Returns smooth curves in place of the best curves of each kind of law."""
     found: list[Candidate] = []
     kinds: Counter[type[Law]] = Counter()
     for curve in sorted(curves, key=lambda one: one.mse):

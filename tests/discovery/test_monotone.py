@@ -30,7 +30,7 @@ def draw(count: int, fold: Callable[[Array], float], *, width: float = 5.0, nois
 
 
 def closed_form(examples: Multisets, hypothesis: str) -> Spectral:
-    solutions = SpectralFit().partial_fit(examples).refine(examples).solve(1e-4)
+    solutions = SpectralFit().partial_fit(examples).refine(examples, 1e-4).solve(1e-4)
     return next(one for one in solutions if one.hypothesis == hypothesis)
 
 
