@@ -151,7 +151,11 @@ class Curve(Candidate):
             examples: Examples to fit.
             held_out: Examples to choose the penalty on.
         """
-        fit, best, worse = MonotoneFit(self._informative(examples), self.found), None, 0
+        try:
+            fit = MonotoneFit(self._informative(examples), self.found)
+        except AbelnetError:  # the curve is no start
+            return None
+        best, worse = None, 0
         for penalty in SMOOTHING:
             try:
                 curve = SmoothCurve(fit.solve(penalty), penalty, self.even, self.bound)

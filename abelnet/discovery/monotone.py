@@ -23,6 +23,7 @@ import numpy as np
 
 from abelnet.bijections import FAMILIES
 from abelnet.discovery.spectral import COORDINATES, Spectral, spline_knots, spline_places
+from abelnet.errors import AbelnetError
 from abelnet.multisets import Multisets
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ _STEPS, _PARTS, _GAIN = 8, (1.0, 0.3, 0.1, 0.01), 1e-3
 _NEWTON = 3  # steps that invert the curve, from an interpolation
 _ROUNDS = 10  # of nonnegative least squares, for each unknown
 _DEFINITE = 1e-15  # smallest eigenvalue of normal equations, relative to the largest
+_STEEPEST = 1e6  # initial curves that rise more at their ends than this, relative to their middle, are no start
 _TINY = 1e-30  # factors are divided by, so they are at least this
 
 
@@ -85,6 +87,10 @@ class MonotoneFit:
         # The curve of a semigroup has a scale of its own; that of others is normalized. Its ends may be very steep.
         middle = np.interp(self._low + self._span * np.quantile(both, (0.1, 0.9)), found.points, found.curve)
         self._rise = float(middle[1] - middle[0]) if self._is_semigroup else 1.0
+        if self._is_semigroup and not np.ptp(found.curve) < _STEEPEST * self._rise:
+            raise AbelnetError(
+                f"found: expected a curve that rises by at most {_STEEPEST:g} times what its middle does"
+            )
         self._roughness = self._splines.roughness() / self._rise**2
         self._last: list[Array] = []
         sizes = np.diff(self._ptr)
@@ -140,9 +146,8 @@ class MonotoneFit:
             rows = self._folded(np.repeat(self._latent(c), np.diff(self._ptr)) / _nonzero(factors))
         scale = self._weights / (self._splines.slope(found) @ c)
         a = (rows - self._splines(found)).multiply(scale[:, None]).tocsr()
-        if not np.isfinite(a.data).all():
-            return c
-        return self._least_squares(a, self._weights * (found - self._results) - a @ c, penalty)
+        b = self._weights * (found - self._results) - a @ c
+        return self._least_squares(a, b, penalty) if np.isfinite(a.data).all() and np.isfinite(b).all() else c
 
     def _loss(self, c: Array, penalty: float) -> float:
         errors = self._weights * (self._predict(c) - self._results)
@@ -157,14 +162,15 @@ class MonotoneFit:
 
     def _predict(self, c: Array) -> Array:
         """Returns the results of the law, in the unit interval or beyond."""
-        places, latent = self._splines.places, self._latent(c)
+        places, latent = self._splines.places, np.nan_to_num(self._latent(c), nan=np.inf, posinf=np.inf, neginf=-np.inf)
         curve, slopes = self._splines(places) @ c, self._splines.slope(places) @ c
         found = np.interp(latent, curve, places)
         for _ in range(_NEWTON):
-            found = np.clip(found + (latent - self._splines(found) @ c) / (self._splines.slope(found) @ c), 0, 1)
+            step = (latent - self._splines(found) @ c) / (self._splines.slope(found) @ c)
+            found = np.clip(found + np.nan_to_num(step), places[0], places[-1])
         # Curves are straight beyond the ends.
-        found = np.where(latent < curve[0], (latent - curve[0]) / slopes[0], found)
-        result: Array = np.where(latent > curve[-1], 1 + (latent - curve[-1]) / slopes[-1], found)
+        found = np.where(latent < curve[0], places[0] + (latent - curve[0]) / slopes[0], found)
+        result: Array = np.where(latent > curve[-1], places[-1] + (latent - curve[-1]) / slopes[-1], found)
         return result
 
     def _least_squares(self, a: csr_array, b: Array, penalty: float) -> Array:
@@ -205,7 +211,7 @@ class MonotoneFit:
 
 
 class _Splines:
-    """Cubic B-splines on the unit interval, straight beyond it, as sparse matrices with a row for each point."""
+    """Cubic B-splines between the outer knots, straight beyond them, as sparse matrices with a row for each point."""
 
     def __init__(self, edges: Array) -> None:
         self.edges, self.places = edges, spline_places(edges)
@@ -217,7 +223,7 @@ class _Splines:
         from scipy.interpolate import BSpline
         from scipy.sparse import csr_array, diags_array
 
-        inside = np.clip(x, 0, 1)
+        inside = self._inside(x)
         values = csr_array(BSpline.design_matrix(inside, self.edges, 3))
         return values if np.array_equal(inside, x) else values + diags_array(x - inside) @ self.slope(inside)
 
@@ -226,7 +232,11 @@ class _Splines:
         from scipy.interpolate import BSpline
         from scipy.sparse import csr_array
 
-        return csr_array(BSpline.design_matrix(np.clip(x, 0, 1), self.edges[1:-1], 2)) @ _derivative(self.edges, 3)
+        return csr_array(BSpline.design_matrix(self._inside(x), self.edges[1:-1], 2)) @ _derivative(self.edges, 3)
+
+    def _inside(self, x: Array) -> Array:
+        # The last knot is below 1 if numbers near 1 are indistinguishable.
+        return np.clip(x, self.edges[0], self.edges[-1])
 
     def roughness(self) -> Array:
         """Returns the Gram matrix of second derivatives, which are linear between knots."""
