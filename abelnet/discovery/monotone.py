@@ -43,6 +43,7 @@ _NEWTON = 3  # steps that invert the curve, from an interpolation
 _ROUNDS = 10  # of nonnegative least squares, for each unknown
 _DEFINITE = 1e-15  # smallest eigenvalue of normal equations, relative to the largest
 _STEEPEST = 1e6  # initial curves that rise more at their ends than this, relative to their middle, are no start
+_LARGEST = 1e100  # errors whose squares, and their sums, are still finite
 _TINY = 1e-30  # factors are divided by, so they are at least this
 
 
@@ -147,7 +148,7 @@ class MonotoneFit:
         scale = self._weights / (self._splines.slope(found) @ c)
         a = (rows - self._splines(found)).multiply(scale[:, None]).tocsr()
         b = self._weights * (found - self._results) - a @ c
-        return self._least_squares(a, b, penalty) if np.isfinite(a.data).all() and np.isfinite(b).all() else c
+        return self._least_squares(a, b, penalty) if max(np.abs(a.data).max(), np.abs(b).max()) < _LARGEST else c
 
     def _loss(self, c: Array, penalty: float) -> float:
         errors = self._weights * (self._predict(c) - self._results)

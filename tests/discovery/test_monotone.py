@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from abelnet import Multisets
+from abelnet import AbelnetError, Multisets
 from abelnet.discovery.candidates import Curve, SmoothCurve
 from abelnet.discovery.monotone import MonotoneFit
 from abelnet.discovery.spectral import Spectral, SpectralFit
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 GRID = np.linspace(-40, 40, 800_001)
+ENDS = np.array([-100.0, 100.0])
+LINE = Spectral("semigroup", 1.0, 0.0, ENDS, ENDS, np.ones(2))
 
 
 def wave(x: Array) -> Array:
@@ -70,7 +73,7 @@ def test_more_examples_gain() -> None:
 def test_curves_increase_whatever_the_examples(hypothesis: str) -> None:
     generator = np.random.default_rng(0)
     examples = Multisets.from_arrays(generator.normal(size=(60, 3)), generator.normal(size=60))
-    fit = MonotoneFit(examples, closed_form(examples, hypothesis))
+    fit = MonotoneFit(examples, LINE if hypothesis == "semigroup" else closed_form(examples, hypothesis))
     for penalty in (1.0, 1e-6, 1e-12):
         found = fit.solve(penalty)
         assert (np.diff(found.curve) > 0).all()
@@ -98,8 +101,20 @@ def test_products_may_overflow() -> None:
     generator = np.random.default_rng(0)
     sets = [generator.uniform(-30, 30, size) for size in (2, 3, 2, 4, 2, 3, 400)]
     examples = Multisets.from_arrays(sets, [float(np.prod(one[:2])) for one in sets])
-    found = MonotoneFit(examples, closed_form(examples, "semigroup")).solve(1e-6)
+    found = MonotoneFit(examples, LINE).solve(1e-6)
     assert (np.diff(found.curve) > 0).all()
+
+
+def test_a_curve_that_is_almost_flat_is_no_start() -> None:
+    examples = draw(50, np.prod, seed=0)
+    flat = Spectral("semigroup", 1.0, 0.0, ENDS, 1e-9 * ENDS, np.ones(2))
+    assert (np.diff(MonotoneFit(examples, flat).solve(1e-2).curve) > 0).all()
+    steep = replace(
+        flat, points=np.array([-100.0, -99, 99, 100]), curve=np.array([-1e9, -1, 1, 1e9]), slopes=np.ones(4)
+    )
+    with pytest.raises(AbelnetError, match="found: expected a curve that rises by at most"):
+        MonotoneFit(examples, steep)
+    assert Curve(steep, 1e-2).smoothed(examples, examples) is None
 
 
 def test_a_smooth_curve_is_fitted_to_all() -> None:
