@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Candidate", "Curve", "Formula", "Trained", "below", "magnitudes", "train_abelian_net"]
+__all__ = ["Candidate", "Curve", "Formula", "SmoothCurve", "Trained", "below", "magnitudes", "train_abelian_net"]
 
 import copy
 import math
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from abelnet.bijections import Affine, Chain, Even, SinhArcsinh
 from abelnet.discovery.families import Entry
 from abelnet.discovery.intervals import Ensemble, sigma_points
+from abelnet.discovery.monotone import MonotoneFit
 from abelnet.discovery.spectral import Spectral, SpectralFit
 from abelnet.errors import AbelnetError
 from abelnet.laws import CappedSum, Polynomial
@@ -26,12 +27,14 @@ from abelnet.training.stacks import fold_side_by_side
 
 # Complexity ranks of curves and networks: after every formula, networks last.
 _CURVE, _NETWORK = 20, 30
+# Curvature penalties of smooth curves; their search ends after this many that are worse than the best.
+SMOOTHING, _WORSE = tuple(10.0**k for k in range(-2, -13, -1)), 2
 # Loss where a law has no result, in variances of the results.
 _IMPOSSIBLE = 1e12
 # Resamples of the examples for the uncertainty of a curve.
 _RESAMPLED = 24
 # Penalties of their curves, in that of the curve: a smooth one is biased, and its uncertainty includes that.
-_SMOOTHING = (1.0, 0.03)
+_ROUGHER = (1.0, 0.03)
 # A curve whose mean squared error is this many times that of most others is a fit that failed, as one with an absorbing
 # element in another place.
 _FAILED = 100
@@ -169,6 +172,8 @@ class Curve(Candidate):
         bound: Result at which a group is capped, or None.
     """
 
+    noun = "curve"
+
     def __init__(self, found: Spectral, penalty: float, even: bool = False, bound: float | None = None) -> None:
         rank = _CURVE + (found.coordinate != "x") + 2 * (found.hypothesis == "semigroup") + even
         operation, coordinate, hypothesis = found.operation(), found.coordinate, found.hypothesis
@@ -179,19 +184,49 @@ class Curve(Candidate):
         if even:
             operation = Operation(Even(operation.bijection), operation.law)
             coordinate = coordinate.replace("x", "|x|")
-        super().__init__(f"{hypothesis} over a curve in {coordinate}", operation, rank)
+        super().__init__(f"{hypothesis} over a {self.noun} in {coordinate}", operation, rank)
         self.found, self.penalty, self.even, self.bound = found, penalty, even, bound
 
-    def _refit(self, examples: Multisets, fits: Mapping[str, SpectralFit]) -> Candidate:
+    def smoothed(self, examples: Multisets, held_out: Multisets) -> SmoothCurve | None:
+        """Returns the smooth curve of this kind of law with the least held-out error, or None if there is none.
+
+        Arguments:
+            examples: Examples to fit.
+            held_out: Examples to choose the penalty on.
+        """
+        try:
+            fit = MonotoneFit(self._informative(examples), self.found)
+        except AbelnetError:  # the curve is no start
+            return None
+        best, worse = None, 0
+        for penalty in SMOOTHING:
+            try:
+                curve = SmoothCurve(fit.solve(penalty), penalty, self.even, self.bound)
+            except AbelnetError:  # the curve is not strictly increasing in floating-point numbers
+                continue
+            curve.judge(held_out)
+            worse = 0 if best is None or curve.mse < best.mse else worse + 1
+            best = curve if worse == 0 and curve.mse < math.inf else best
+            if worse == _WORSE:
+                break
+        return best
+
+    def _informative(self, examples: Multisets) -> Multisets:
+        """Returns the examples as the fit takes them: their magnitudes, and without those at the bound."""
         examples = magnitudes(examples) if self.even else examples
-        if self.bound is not None:
-            fit = SpectralFit(coordinate=self.found.coordinate).partial_fit(below(examples, self.bound))
-        elif self.found.absorbing is None and not self.even:
-            fit = fits[self.found.coordinate]
-        else:
+        return examples if self.bound is None else below(examples, self.bound)
+
+    def _refit(self, examples: Multisets, fits: Mapping[str, SpectralFit]) -> Candidate:
+        examples = self._informative(examples)
+        if self.found.absorbing is not None:
             # Streamed sums only have poles on a grid; to refine a pole takes the examples themselves.
             fit = SpectralFit(coordinate=self.found.coordinate).partial_fit(examples).refine(examples)
-        for one in fit.solve(self.penalty):
+        elif self.even or self.bound is not None:
+            fit = SpectralFit(coordinate=self.found.coordinate).partial_fit(examples)
+        else:
+            fit = fits[self.found.coordinate]
+        solve = fit.solve_sums if self.found.absorbing is None else fit.solve
+        for one in solve(self.penalty):
             if (one.hypothesis, one.falling) == (self.found.hypothesis, self.found.falling):
                 try:
                     return Curve(one, self.penalty, self.even, self.bound)
@@ -204,7 +239,7 @@ class Curve(Candidate):
         found = []
         for i in range(_RESAMPLED):
             some = examples.take(torch.randint(len(examples), (len(examples),), generator=generator))
-            curve = Curve(self.found, self.penalty * _SMOOTHING[i % len(_SMOOTHING)], self.even, self.bound)
+            curve = type(self)(self.found, self.penalty * _ROUGHER[i % len(_ROUGHER)], self.even, self.bound)
             # A fit of its own has other knots, so that the spread includes what a spline cannot follow.
             try:
                 one = curve._refit(some, {self.found.coordinate: self._new_fit(some)})
@@ -220,6 +255,19 @@ class Curve(Candidate):
 
     def _new_fit(self, examples: Multisets) -> SpectralFit:
         return SpectralFit(coordinate=self.found.coordinate).partial_fit(examples)
+
+
+class SmoothCurve(Curve):
+    """Law with a spline generator of many knots, fitted by monotone smoothing."""
+
+    noun = "smooth curve"
+
+    def _refit(self, examples: Multisets, fits: Mapping[str, SpectralFit]) -> Candidate:
+        found = MonotoneFit(self._informative(examples), self.found).solve(self.penalty)
+        try:
+            return SmoothCurve(found, self.penalty, self.even, self.bound)
+        except AbelnetError:  # the curve is not strictly increasing in floating-point numbers
+            return self
 
 
 class Trained(Candidate):

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["Misfit", "NoLawError", "capped_at", "check_cap", "check_law", "find_misfit"]
+__all__ = [
+    "Misfit",
+    "NoLawError",
+    "capped_at",
+    "check_cap",
+    "check_law",
+    "check_singles",
+    "find_misfit",
+    "repeated_ends",
+]
 
 import math
 from collections.abc import Mapping
@@ -44,6 +53,8 @@ _TOLERATED = 1e-3
 _WITHOUT_ORDER, _LEFT_WITHOUT_ORDER = 0.7, 1.4
 # What describes the results has to remove this fraction of the misfit.
 _DESCRIBED = 0.9
+# Sets of one element contradict a law if their error has this many times that of the others.
+_SINGLES = 4.0
 # Results equal to the extreme one, at least this many and this fraction, are capped.
 _FEWEST_CAPPED, _CAPPED = 3, 0.02
 
@@ -136,6 +147,35 @@ def check_law(law: Candidate, explained: float, misfit: Misfit | None, eigenvalu
     values = ", ".join(f"{name}: {value:.2g}" for name, value in eigenvalues.items())
     parts.append(f"eigenvalues (0 for a law, about 1 for none): {values}")
     raise NoLawError(f"y: expected the results of a commutative, associative law; {'; '.join(parts)}")
+
+
+def check_singles(law: Candidate, examples: Multisets) -> None:
+    """Raises :class:`NoLawError` if sets of one element have results other than that element.
+
+    Every law and every mean returns the element of a set of one, so their results tell of the noise alone.
+
+    Arguments:
+        law: The best law.
+        examples: All examples.
+    """
+    single = examples.sizes == 1
+    if not bool(single.any()) or bool(single.all()):
+        return
+    errors = law.squared_errors(examples)
+    of_singles, of_others = (math.sqrt(float(errors[part].mean())) for part in (single, ~single))
+    spread = float(examples.targets.std(unbiased=False))
+    if of_singles > _SINGLES * of_others + _TOLERATED * spread:
+        raise NoLawError(
+            "y: expected the results of a commutative, associative law, which returns the element of a set of one; got "
+            f"results of {int(single.sum())} such sets that differ from their elements by {of_singles:.3g}, and those "
+            f"of larger sets from the law by {of_others:.3g}; leave sets of one element out, if they are special"
+        )
+
+
+def repeated_ends(examples: Multisets) -> list[float]:
+    """Returns the largest and the smallest result of several elements, if more than one set has it."""
+    results = examples.targets[examples.sizes > 1]
+    return [end for end in {float(results.max()), float(results.min())} if int((results == end).sum()) > 1]
 
 
 def capped_at(examples: Multisets) -> list[float]:

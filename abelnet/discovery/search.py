@@ -3,38 +3,59 @@ r"""Symbolic regression of laws: closed form, parametric laws and curves, with m
 One call learns from multisets and their results, without hyperparameters:
 
 1. three quarters of the examples are fitted, one quarter is held out;
-2. :mod:`~abelnet.discovery.spectral` measures their distance from any group and from any semigroup;
-3. :mod:`~abelnet.discovery.families` fits every generator in sum and in product form, and as a mean if results lie
+2. :mod:`~abelnet.discovery.spectral` measures their distance from any group, any semigroup and any mean;
+3. :mod:`~abelnet.discovery.families` fits common generators in sum and in product form, and as a mean if results lie
    between their elements; maximum and minimum are tried too; if no result is negative though elements have both signs,
-   so are laws of magnitudes; if many results equal the largest or the smallest one, so are capped sums; and if nothing
-   fits yet, sums divided by other powers of the count;
-4. if none of these explains the held-out examples, the curve of the closed form and :class:`~abelnet.AbelianNet` are
-   trained by gradient descent;
+   so are laws of magnitudes; if several results equal the largest or the smallest one, so are capped sums; then the
+   generators of special laws; and if nothing fits yet, sums divided by other powers of the count;
+4. if none of these is exact, :mod:`~abelnet.discovery.monotone` refines the curves of the closed form; if none explains
+   the held-out examples, the curve of the closed form and :class:`~abelnet.AbelianNet` are trained by gradient descent;
 5. of all candidates that explain the held-out examples as well as the best one, the simplest is chosen, and refitted to
    all examples.
 
-If the chosen law explains little, if regressions that assume no law predict its errors, or if results look capped, the
-examples follow no such law, and :class:`NoLawError` is raised, unless ``refuse`` is False:
-:mod:`~abelnet.discovery.evidence`.
+If the chosen law explains little, if :mod:`~abelnet.discovery.evidence` contradicts it, or if results look capped and
+it does not give these, the examples follow no such law, and :class:`NoLawError` is raised, unless ``refuse`` is False.
 """
 
 from __future__ import annotations
 
-__all__ = ["PENALTIES", "NoLawError", "capped_at", "distinct", "learn_law"]
+__all__ = ["distinct", "learn_law"]
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from abelnet.bijections import Even, Generator
-from abelnet.discovery.candidates import Candidate, Curve, Formula, Trained, below, magnitudes, train_abelian_net
-from abelnet.discovery.evidence import Misfit, NoLawError, capped_at, check_cap, check_law, find_misfit
+from abelnet.discovery.candidates import (
+    Candidate,
+    Formula,
+    SmoothCurve,
+    Trained,
+    magnitudes,
+    train_abelian_net,
+)
+from abelnet.discovery.curves import (
+    capped_curves,
+    closed_form_curves,
+    curves_of_magnitudes,
+    semigroups_in_noise,
+    smooth_curves,
+)
+from abelnet.discovery.evidence import (
+    Misfit,
+    NoLawError,
+    capped_at,
+    check_cap,
+    check_law,
+    check_singles,
+    find_misfit,
+    repeated_ends,
+)
 from abelnet.discovery.families import COMMON, MAGNITUDES, PLAINEST, SPECIAL, fit_dictionary
 from abelnet.discovery.report import LearnedLaw, Tried
-from abelnet.discovery.spectral import COORDINATES, Spectral, SpectralFit, fits_coordinate
 from abelnet.discovery.stream import Stream
 from abelnet.errors import AbelnetError
 from abelnet.laws import Constant, Law, Maximum, Minimum, Sum
@@ -45,16 +66,16 @@ from abelnet.operation import Operation
 _FITTED = 2_000
 _HELD_OUT = 0.25
 _EXACT = 1e-9
-# Capped curves are fitted to at least this many examples that are not at the bound.
-_FEWEST_FREE = 5
 # Means are tried if at least this fraction of results lie between the elements; noise moves some of them out.
 _BETWEEN = 0.7
 # Other powers of the count are tried if nothing else comes as close as this, in variances of the results.
 _EXPLAINED_BY_COUNTS = 0.02
-# Nothing is trained if the misfit has this fraction of the spread, and a regression this fraction of the error of laws.
+# Fewer examples do not tell a curve, whose many parameters only smoothness ties.
+_FEWEST_FOR_CURVES = 16
+# Curves and networks are trained if nothing else comes as close as this, in variances of the results; and not at all if
+# the misfit of the best law has this fraction of the spread, and a regression this fraction of its error.
+_POOR = 0.05
 _LARGE_MISFIT, _FAR_BETTER = 0.1, 0.01
-PENALTIES = (1e-9, 1e-6, 1e-4, 1e-2, 1.0)
-"""Curvature penalties tried for the closed form."""
 
 
 def learn_law(
@@ -72,82 +93,49 @@ def learn_law(
         stream: The examples.
         seed: Random seed of the held-out examples.
         refuse: Whether to raise :class:`NoLawError` if the examples follow no law.
-        polish: Whether to train curves if no parametric law fits.
+        polish: Whether to smooth and train curves if no parametric law fits.
         only: ``"folds"`` or ``"means"`` to search these alone; None for both.
         say: Called with the name of each step.
     """
     examples = distinct(stream.sample)
     _check_enough(examples)
-    if float(examples.targets.max()) == float(examples.targets.min()) and bool((examples.sizes > 1).all()):
-        constant = _plain(Constant(float(examples.targets[0])))
-        return LearnedLaw(
-            constant.operation,
-            constant.title,
-            0.0,
-            1.0,
-            [Tried(constant.title, 1, 0.0)],
-            seen=stream.seen,
-            ensemble=constant.ensemble(examples, seed),
-        )
-    rest, held_out = examples.split(_HELD_OUT, seed)
-    fitted = rest.take(torch.arange(min(len(rest), _FITTED)))
-    spread = _variance(held_out) or _variance(examples) or 1.0
-    exact = _EXACT**2 * spread
-
-    say("closed form")
-    scope = _Scope.of(examples, only)
-    more = len(rest) > len(fitted)
-    curves, eigenvalues = _curves(stream, fitted, held_out, scope.hypotheses, stream_has_more=more)
-    say("formulas")
-    plain = [_plain(law).judge(held_out) for law in (Maximum(), Minimum()) if scope.folds]
-
-    def add_formulas(**how: Any) -> None:
-        if min((one.mse for one in plain), default=math.inf) > exact:
-            for entry in fit_dictionary(fitted, **how):
-                plain.append(Formula(entry).judge(held_out))
-                if plain[-1].mse <= exact:
-                    break
-
-    add_formulas(kinds=COMMON, forms=scope.forms)
-    if min((one.mse for one in plain), default=math.inf) > exact and _may_lose_signs(examples):
-        say("laws of magnitudes")
-        formulas, more_curves, values = _laws_of_magnitudes(fitted, held_out, _Scope.of(magnitudes(examples), only))
-        plain, curves, eigenvalues = plain + formulas, curves + more_curves, eigenvalues | values
-    for bound in capped_at(examples) if scope.folds else ():
-        say("capped sums")
-        add_formulas(forms=("sum",), bound=bound)
-        curves += _capped_curves(fitted, held_out, bound)
-    add_formulas(kinds=SPECIAL, forms=scope.forms)
-    if scope.has_counts and min((one.mse for one in plain + curves), default=math.inf) > _EXPLAINED_BY_COUNTS * spread:
-        say("powers of the count")
-        add_formulas(forms=("scaled sum",))
-    tried = plain + curves
-    best = min(tried, key=lambda one: one.mse)
-    poor = _simplest(tried, spread) in curves or best.mse > 0.05 * spread
-    if polish and poor and not _is_hopeless(find_misfit(best, fitted, held_out)):
-        say("training")
-        # The bound of a capped curve is one of its results, which training would move.
-        free = [one for one in curves if not one.is_capped]
-        tried += [Trained.of(_simplest(free, spread), fitted).judge(held_out)] if free else []
-        net = train_abelian_net(fitted, held_out, seed=seed).judge(held_out)
-        straight = Candidate("group over a bent line", Operation(net.operation.bijection, Sum()), net.complexity - 1)
-        tried += [net, Trained.of(straight, fitted).judge(held_out)]
-    winner = _simplest(tried, spread)
-    explained = 1 - winner.mse / spread
-    misfit = find_misfit(winner, fitted, held_out)
+    search = _Search(stream, examples, only, seed)
+    several = examples.targets[examples.sizes > 1]
+    if float(several.max()) == float(several.min()):
+        search.formulas = [search.judged(_plain(Constant(float(several[0])), 1))]
+    else:
+        steps: list[tuple[str, Callable[[], None]]] = [
+            ("closed form", search.try_closed_form),
+            ("formulas", search.try_common_formulas),
+            ("laws of magnitudes", search.try_magnitudes),
+            ("capped sums", search.try_caps),
+            ("special laws", search.try_special_formulas),
+            ("powers of the count", search.try_counts),
+        ]
+        if polish:
+            steps += [("smooth curves", search.try_smooth_curves), ("training", search.try_training)]
+        for name, step in steps:
+            say(name)
+            step()
+            if search.is_exact:
+                break
+    winner = search.choose()
+    misfit = find_misfit(winner, search.fitted, search.held_out)
+    explained = 1 - winner.mse / search.spread
     if refuse:
-        check_law(winner, explained, misfit, eigenvalues)
-        if winner.mse > exact and not winner.is_capped:
+        check_law(winner, explained, misfit, search.eigenvalues)
+        check_singles(winner, examples)
+        if winner.mse > search.exact and not winner.is_capped and capped_at(examples):
             check_cap(examples)
     say("fitting to all")
     law = winner.fit_to_all(examples, stream.fits)
-    ranking = [Tried(one.title, one.parameters, one.rmse) for one in sorted(tried, key=lambda one: one.mse)]
-    best = min(tried, key=lambda one: one.mse)
+    ranking = [Tried(one.title, one.parameters, one.rmse) for one in sorted(search.tried, key=lambda one: one.mse)]
     ensemble = law.ensemble(examples, seed)
-    if best is not winner and winner.mse > exact:
+    best = min(search.tried, key=lambda one: one.mse)
+    if best is not winner and winner.mse > search.exact:
         # The simplest law was chosen, though another had a smaller error: likelihood of the held-out examples decides
         # how far the other is believed.
-        likelihood_ratio = (best.mse / winner.mse) ** (len(held_out) / 2)
+        likelihood_ratio = (best.mse / winner.mse) ** (len(search.held_out) / 2)
         rival = best.fit_to_all(examples, stream.fits).ensemble(examples, seed)
         ensemble = ensemble.mix(rival, 1 / (1 + likelihood_ratio))
     return LearnedLaw(
@@ -156,7 +144,7 @@ def learn_law(
         winner.rmse,
         explained,
         ranking,
-        eigenvalues,
+        search.eigenvalues,
         stream.seen,
         misfit=misfit,
         name=law.name,
@@ -164,9 +152,141 @@ def learn_law(
     )
 
 
-def _is_hopeless(misfit: Misfit | None) -> bool:
-    """Returns whether training will not repair a law: no bend does, and a regression without a law is far better."""
-    return misfit is not None and misfit.part > _LARGE_MISFIT and misfit.plain < _FAR_BETTER * misfit.law
+class _Search:
+    """Search for the law of one dimension: what was tried so far, judged on held-out examples.
+
+    Attributes:
+        fitted: Examples that candidates are fitted to.
+        rest: All examples that are not held out.
+        held_out: The others.
+        spread: Variance of the held-out results.
+        exact: Mean squared error of a law that is exact up to rounding.
+        formulas: Candidates with few parameters.
+        curves: Candidates with a curve.
+        trained: Candidates trained by gradient descent.
+        eigenvalues: Distance of the examples from any law of each kind.
+    """
+
+    def __init__(self, stream: Stream, examples: Multisets, only: str | None, seed: int) -> None:
+        self.stream, self.examples, self.only, self.seed = stream, examples, only, seed
+        self.scope = _Scope.of(examples, only)
+        self.rest, self.held_out = examples.split(_HELD_OUT, seed)
+        self.fitted = self.rest.take(torch.arange(min(len(self.rest), _FITTED)))
+        self.spread = _variance(self.held_out) or _variance(examples) or 1.0
+        self.exact = _EXACT**2 * self.spread
+        self.formulas: list[Candidate] = []
+        self.curves: list[Candidate] = []
+        self.trained: list[Candidate] = []
+        self.eigenvalues: dict[str, float] = {}
+
+    @property
+    def tried(self) -> list[Candidate]:
+        """All candidates."""
+        return self.formulas + self.curves + self.trained
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether a formula is exact, so that nothing else has to be tried."""
+        return min((one.mse for one in self.formulas), default=math.inf) <= self.exact
+
+    def judged(self, candidate: Candidate) -> Candidate:
+        """Returns a candidate with its errors on the held-out examples."""
+        return candidate.judge(self.held_out)
+
+    def choose(self) -> Candidate:
+        """Returns the simplest of the best candidates that have a result for every example."""
+        left = self.tried
+        while left:
+            winner = _simplest(left, self.spread)
+            if bool(winner.squared_errors(self.examples).isfinite().all()):
+                return winner
+            left = [one for one in left if one is not winner]
+        raise NoLawError("y: expected the results of a commutative, associative law; no law tried has a result for all")
+
+    def try_closed_form(self) -> None:
+        more = len(self.rest) > len(self.fitted)
+        hypotheses = self.scope.hypotheses if len(self.fitted) >= _FEWEST_FOR_CURVES else ()
+        self.curves, self.eigenvalues = closed_form_curves(
+            self.stream, self.fitted, self.held_out, hypotheses, stream_has_more=more
+        )
+
+    def try_common_formulas(self) -> None:
+        if self.scope.folds:
+            self.formulas = [self.judged(_plain(law)) for law in (Maximum(), Minimum())]
+        if not self.is_exact:
+            self._fit(COMMON, self.scope.forms)
+
+    def try_magnitudes(self) -> None:
+        """Tries laws of magnitudes if no result is negative though elements have both signs."""
+        low, high = float(self.examples.values.min()), float(self.examples.values.max())
+        if not low < 0 < high or float(self.examples.targets.min()) < 0:
+            return
+        scope = _Scope.of(magnitudes(self.examples), self.only)
+        if scope.folds:
+            first_power = Even(Generator(1, MAGNITUDES, [1.0], dtype=torch.float64))
+            ends = (Candidate(f"{law.name.lower()} of |x|", Operation(first_power, law), 1) for law in _ENDS)
+            self.formulas += [self.judged(one) for one in ends]
+        entries = fit_dictionary(magnitudes(self.fitted), [PLAINEST, MAGNITUDES], forms=scope.forms)
+        self.formulas += [self.judged(Formula(entry, even=True)) for entry in entries]
+        curves, eigenvalues = curves_of_magnitudes(self.fitted, self.held_out, scope.hypotheses)
+        self.curves, self.eigenvalues = self.curves + curves, self.eigenvalues | eigenvalues
+
+    def try_caps(self) -> None:
+        """Tries capped sums if several results are equal to the largest or the smallest one."""
+        for bound in repeated_ends(self.examples) if self.scope.folds else ():
+            self._fit((*COMMON, *SPECIAL), ("sum",), bound)
+            if not self.is_exact and len(self.fitted) >= _FEWEST_FOR_CURVES:
+                self.curves += capped_curves(self.fitted, self.held_out, bound)
+
+    def try_special_formulas(self) -> None:
+        self._fit(SPECIAL, self.scope.forms)
+
+    def try_counts(self) -> None:
+        """Tries sums divided by other powers of the count if nothing else fits."""
+        if self.scope.has_counts and self._least > _EXPLAINED_BY_COUNTS * self.spread:
+            self._fit((*COMMON, *SPECIAL), ("scaled sum",))
+
+    def try_smooth_curves(self) -> None:
+        if not self.curves or self._is_hopeless():
+            return
+        if self.scope.folds:
+            self.curves += semigroups_in_noise(self.stream, self.fitted, self.held_out)
+        self.curves += smooth_curves(self.curves, self.rest, self.held_out)
+
+    def try_training(self) -> None:
+        """Trains the best curve and networks if formulas explain less than curves do, or little."""
+        if len(self.fitted) < _FEWEST_FOR_CURVES or not self.tried:
+            return
+        poor = _simplest(self.tried, self.spread) in self.curves or self._least > _POOR * self.spread
+        if not poor or self._is_hopeless():
+            return
+        # The bound of a capped curve is one of its results, which training would move. Smooth curves are trained.
+        free = [one for one in self.curves if not one.is_capped and not isinstance(one, SmoothCurve)]
+        if free:
+            self.trained.append(self.judged(Trained.of(_simplest(free, self.spread), self.fitted)))
+        if self.scope.folds:
+            net = self.judged(train_abelian_net(self.fitted, self.held_out, seed=self.seed))
+            line = Operation(net.operation.bijection, Sum())
+            straight = Candidate("group over a bent line", line, net.complexity - 1)
+            self.trained += [net, self.judged(Trained.of(straight, self.fitted))]
+
+    @property
+    def _least(self) -> float:
+        return min((one.mse for one in self.tried), default=math.inf)
+
+    def _fit(self, kinds: Sequence[str], forms: Sequence[str], bound: float | None = None) -> None:
+        for entry in fit_dictionary(self.fitted, kinds, forms=forms, bound=bound):
+            self.formulas.append(self.judged(Formula(entry)))
+            if self.is_exact:
+                break
+
+    def _is_hopeless(self) -> bool:
+        """Returns whether no curve will repair the best law: no bend does, and a regression without a law is better."""
+        best = min(self.tried, key=lambda one: one.mse)
+        if best.mse <= _LARGE_MISFIT**2 * self.spread:
+            return False
+        misfit: Misfit | None = find_misfit(best, self.fitted, self.held_out)
+        return misfit is not None and misfit.part > _LARGE_MISFIT and misfit.plain < _FAR_BETTER * misfit.law
 
 
 class _Scope(NamedTuple):
@@ -195,9 +315,12 @@ class _Scope(NamedTuple):
         return (("group", "semigroup") if self.folds else ()) + (("mean",) if self.means else ())
 
 
-def _plain(law: Law) -> Candidate:
+_ENDS: tuple[Law, ...] = (Maximum(), Minimum())
+
+
+def _plain(law: Law, complexity: int = 0) -> Candidate:
     """Returns the candidate that applies a law to untransformed values."""
-    return Candidate(law.name.lower(), Operation(Generator(1, "affine", dtype=torch.float64), law))
+    return Candidate(law.name.lower(), Operation(Generator(1, "affine", dtype=torch.float64), law), complexity)
 
 
 def distinct(examples: Multisets) -> Multisets:
@@ -242,84 +365,3 @@ def _simplest(tried: Sequence[Candidate], spread: float) -> Candidate:
         return float(difference.mean()) <= allowed + 1e-3 * best.mse + exact
 
     return min((one for one in tried if one is best or as_good(one)), key=lambda one: (one.complexity, one.mse))
-
-
-def _curves(
-    stream: Stream, fitted: Multisets, held_out: Multisets, hypotheses: Sequence[str], *, stream_has_more: bool
-) -> tuple[list[Candidate], dict[str, float]]:
-    """Returns the curves of the closed form, best first, with penalties chosen on held-out error; and eigenvalues."""
-    eigenvalues: dict[str, float] = {}
-    found: list[Candidate] = []
-    for coordinate, fit in stream.fits.items():
-        if fit.count == 0:
-            continue
-        refined = SpectralFit(coordinate=coordinate).partial_fit(fitted).refine(fitted)
-        # Semigroups from the refined fit: the poles of the stream are on a grid.
-        found_at = [one for one in fit.solve() if one.absorbing is None] + refined.solve()[-1:]
-        eigenvalues |= {f"{one.hypothesis}, {coordinate}": float(one.eigenvalue) for one in found_at}
-        solutions = [(one, penalty) for penalty in PENALTIES for one in refined.solve(penalty)]
-        if stream_has_more:
-            streamed = fit.without(held_out)
-            solutions += [
-                (one, penalty) for penalty in PENALTIES for one in streamed.solve(penalty) if one.absorbing is None
-            ]
-        solutions = [one for one in solutions if one[0].hypothesis in hypotheses]
-        found += _best_curves(solutions, held_out)
-    return sorted(found, key=lambda one: one.mse), eigenvalues
-
-
-def _best_curves(solutions: Sequence[tuple[Spectral, float]], held_out: Multisets, **how: Any) -> list[Candidate]:
-    """Returns the curve of each title with the smallest held-out error, if that is finite."""
-    found: dict[str, Candidate] = {}
-    for one, penalty in solutions:
-        try:
-            curve = Curve(one, penalty, **how).judge(held_out)
-        except AbelnetError:  # the curve is not strictly increasing
-            continue
-        best = found[curve.title].mse if curve.title in found else math.inf
-        if curve.mse < best:
-            found[curve.title] = curve
-    return list(found.values())
-
-
-def _may_lose_signs(examples: Multisets) -> bool:
-    """Returns whether no result is negative though elements have both signs."""
-    low, high = float(examples.values.min()), float(examples.values.max())
-    return low < 0 < high and float(examples.targets.min()) >= 0
-
-
-def _laws_of_magnitudes(
-    fitted: Multisets, held_out: Multisets, scope: _Scope
-) -> tuple[list[Candidate], list[Candidate], dict[str, float]]:
-    """Returns formulas, curves and eigenvalues of laws of the magnitudes of elements."""
-    fitted, coordinate = magnitudes(fitted), "log x"
-    largest, smallest = (
-        Candidate(f"{law.name.lower()} of |x|", Operation(Even(_first_power()), law), 1)
-        for law in (Maximum(), Minimum())
-    )
-    formulas = [one.judge(held_out) for one in (largest, smallest) if scope.folds]
-    entries = fit_dictionary(fitted, [PLAINEST, MAGNITUDES], forms=scope.forms)
-    formulas += [Formula(entry, even=True).judge(held_out) for entry in entries]
-    if not fits_coordinate(fitted, coordinate) or not fits_coordinate(magnitudes(held_out), coordinate):
-        return formulas, [], {}
-    refined = SpectralFit(coordinate=coordinate).partial_fit(fitted).refine(fitted)
-    eigenvalues = {f"{one.hypothesis}, log |x|": float(one.eigenvalue) for one in refined.solve()}
-    solutions = [(one, penalty) for penalty in PENALTIES for one in refined.solve(penalty)]
-    solutions = [one for one in solutions if one[0].hypothesis in scope.hypotheses]
-    return formulas, _best_curves(solutions, held_out, even=True), eigenvalues
-
-
-def _capped_curves(fitted: Multisets, held_out: Multisets, bound: float) -> list[Candidate]:
-    """Returns the curves of capped sums: the closed form of the examples that did not reach the bound."""
-    free = below(fitted, bound)
-    found: list[Candidate] = []
-    for coordinate in COORDINATES:
-        if len(free) >= _FEWEST_FREE and fits_coordinate(fitted, coordinate):
-            fit = SpectralFit(coordinate=coordinate).partial_fit(free)
-            solutions = [(fit.solve(penalty)[0], penalty) for penalty in PENALTIES]
-            found += _best_curves(solutions, held_out, bound=bound)
-    return found
-
-
-def _first_power() -> Generator:
-    return Generator(1, MAGNITUDES, [1.0], dtype=torch.float64)

@@ -14,8 +14,9 @@ element: :math:`\log |x - x_0|` is added to the basis, and :math:`x_0` is search
 
 from __future__ import annotations
 
-__all__ = ["COORDINATES", "Spectral", "SpectralFit", "fits_coordinate"]
+__all__ = ["COORDINATES", "Spectral", "SpectralFit", "fits_coordinate", "spline_knots", "spline_places"]
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 # scipy is imported on use: it takes 50 MB, and applying a learned law does without.
 Array = np.ndarray[Any, np.dtype[np.float64]]
+# Inner knots: the fewest, for first batches of up to this many sets, and the most, which bounds the cost of a stream.
+_FEWEST_KNOTS, _BATCH_OF_FEWEST, _MOST_KNOTS = 20, 2_000, 60
 _CHUNK = 4096  # sets, and elements of them, whose basis functions are in memory at a time
 
 COORDINATES: dict[str, tuple[str, tuple[float, ...]]] = {
@@ -50,6 +53,31 @@ def fits_coordinate(examples: Multisets, coordinate: str) -> bool:
     kind, parameters = COORDINATES[coordinate]
     low, high = FAMILIES[kind].domain(*parameters)
     return all(bool((x > low).all() and (x < high).all()) for x in (examples.values, examples.targets))
+
+
+def spline_knots(points: Array, count: int) -> Array:
+    """Returns knots of cubic splines at quantiles of points, those at the ends fourfold.
+
+    Arguments:
+        points: Numbers, not all equal.
+        count: Number of inner knots; fewer if they would coincide.
+    """
+    inner = np.unique(np.quantile(points, np.linspace(0, 1, count + 2)))
+    low, high = inner[0], inner[-1]
+    if not high > low:
+        raise AbelnetError("examples: expected at least two different values, got one")
+    # Closer knots would split values that are indistinguishable.
+    keep = np.concatenate(([True], np.diff(inner) > 1e-4 * (high - low) / count))
+    inner = inner[keep]
+    if len(inner) < 3:
+        inner = np.linspace(low, high, 5)
+    return np.concatenate(([inner[0]] * 3, inner, [inner[-1]] * 3))
+
+
+def spline_places(edges: Array) -> Array:
+    """Returns the knots, and two points between each pair: splines are interpolated there."""
+    knots = np.unique(edges)
+    return np.unique(np.concatenate([knots[:-1] + part * np.diff(knots) for part in (0, 1 / 3, 2 / 3)] + [knots[-1:]]))
 
 
 @dataclass(frozen=True)
@@ -94,7 +122,7 @@ class SpectralFit:
     Knots are quantiles of the values and results of the first batch; beyond them the splines are extrapolated linearly.
 
     Arguments:
-        knots: Number of inner knots.
+        knots: Number of inner knots; None for as many as the size of the first batch allows, 20 to 60.
         coordinate: ``"x"``; ``"log x"``, for positive numbers; or ``"logit x"``, for numbers between 0 and 1.
 
     Example:
@@ -107,7 +135,7 @@ class SpectralFit:
         -2.0
     """
 
-    def __init__(self, knots: int = 20, *, coordinate: str = "x") -> None:
+    def __init__(self, knots: int | None = None, *, coordinate: str = "x") -> None:
         if coordinate not in COORDINATES:
             raise AbelnetError(f"coordinate: expected one of {', '.join(COORDINATES)}, got {coordinate!r}")
         self.knots, self.coordinate = knots, coordinate
@@ -127,7 +155,9 @@ class SpectralFit:
         values, target = (FAMILIES[kind].forward(x, *parameters).numpy() for x in (examples.values, examples.targets))
         values, ptr = values[:, 0], examples.ptr.numpy()
         if self._basis is None:
-            self._start(_Basis.of(np.concatenate((values, target)), self.knots))
+            growth = math.sqrt(len(target) / _BATCH_OF_FEWEST)
+            knots = self.knots or round(min(max(1.0, growth) * _FEWEST_KNOTS, _MOST_KNOTS))
+            self._start(_Basis.of(np.concatenate((values, target)), knots))
         assert self._basis is not None
         for low in range(0, len(target), _CHUNK):
             ends = ptr[low : low + _CHUNK + 1]
@@ -196,16 +226,9 @@ class SpectralFit:
         Arguments:
             penalty: Curvature penalty :math:`\\mu`, against noise.
         """
-        if self._basis is None:
-            raise AbelnetError("solve: expected a fit with examples, got none; call partial_fit first")
+        found = self.solve_sums(penalty)
+        assert self._basis is not None
         basis, places = self._basis, self._basis.places
-        found = []
-        for hypothesis, residual in (("group", self.residual), ("mean", self.mean_residual)):
-            value, c = self._smallest(residual, None, penalty)
-            curve, slopes = _rising(basis.curve(places) @ c, basis.slope(places) @ c)
-            if hypothesis == "mean":  # known up to a constant
-                curve = curve - curve.mean()
-            found.append(Spectral(hypothesis, value, None, places, curve, slopes, self.coordinate))
         j = self._best_pole(penalty)
         value, c = self._smallest(self.residual, j, penalty)
         pole = float(basis.poles[j])
@@ -223,6 +246,24 @@ class SpectralFit:
             Spectral("semigroup", value, absorbing, points, curve, slopes, self.coordinate, falling)
             for falling in (False, True)
         ]
+        return found
+
+    def solve_sums(self, penalty: float = 1e-7) -> list[Spectral]:
+        """Returns the best group and the best mean, which take no search for an absorbing element.
+
+        Arguments:
+            penalty: Curvature penalty :math:`\\mu`, against noise.
+        """
+        if self._basis is None:
+            raise AbelnetError("solve: expected a fit with examples, got none; call partial_fit first")
+        basis, places = self._basis, self._basis.places
+        found = []
+        for hypothesis, residual in (("group", self.residual), ("mean", self.mean_residual)):
+            value, c = self._smallest(residual, None, penalty)
+            curve, slopes = _rising(basis.curve(places) @ c, basis.slope(places) @ c)
+            if hypothesis == "mean":  # known up to a constant
+                curve = curve - curve.mean()
+            found.append(Spectral(hypothesis, value, None, places, curve, slopes, self.coordinate))
         return found
 
     def _count(self, points: Array) -> None:
@@ -271,16 +312,8 @@ class _Basis:
 
     @staticmethod
     def of(points: Array, knots: int) -> _Basis:
-        inner = np.unique(np.quantile(points, np.linspace(0, 1, knots + 2)))
-        low, high = inner[0], inner[-1]
-        if not high > low:
-            raise AbelnetError("examples: expected at least two different values, got one")
-        # Closer knots would split values that are indistinguishable.
-        keep = np.concatenate(([True], np.diff(inner) > 1e-4 * (high - low) / knots))
-        inner = inner[keep]
-        if len(inner) < 3:
-            inner = np.linspace(low, high, 5)
-        edges = np.concatenate(([inner[0]] * 3, inner, [inner[-1]] * 3))
+        edges = spline_knots(points, knots)
+        low, high = edges[0], edges[-1]
         middle = np.quantile(points, np.linspace(0.02, 0.98, 33))
         span = np.quantile(points, 0.95) - np.quantile(points, 0.05)
         beyond = np.array(
@@ -298,11 +331,7 @@ class _Basis:
 
     @property
     def places(self) -> Array:
-        """Knots, and two points between each pair."""
-        knots = np.unique(self.edges)
-        return np.unique(
-            np.concatenate([knots[:-1] + part * np.diff(knots) for part in (0, 1 / 3, 2 / 3)] + [knots[-1:]])
-        )
+        return spline_places(self.edges)
 
     @cached_property
     def _spline(self) -> BSpline:

@@ -256,3 +256,21 @@ def test_a_curve_that_wins_is_fitted_to_all_examples() -> None:
     rest, held_out = examples.split(0.25, 0)
     few = SpectralFit().partial_fit(rest.take(torch.arange(2000)))
     assert tried.rmse < min(Curve(few.solve(penalty)[0], penalty).judge(held_out).rmse for penalty in PENALTIES)
+
+
+def test_an_absorbing_element_needs_numbers_on_both_sides() -> None:
+    generator = np.random.default_rng(0)
+    grid = np.linspace(-30, 8, 400_001)
+    sets = [generator.uniform(-2, 2, size) for size in generator.integers(2, 5, 300)]
+    results = np.interp([(np.exp(one) + one).sum() for one in sets], np.exp(grid) + grid, grid)
+    (law,) = LawRegressor(polish=False).fit(sets, results).laws_
+    assert (law.kind, law.absorbing) == ("group", None)
+    examples = Multisets.from_arrays(sets, results)
+    numbers = np.concatenate([*sets, results])
+    for row in law.tried:
+        assert not row.title.startswith("semigroup")
+    # The closed form has a semigroup that explains the examples as well, with an absorbing element beyond them.
+    semigroup = SpectralFit().partial_fit(examples).refine(examples).solve()[2]
+    assert semigroup.eigenvalue < 1e-4
+    assert semigroup.absorbing is not None
+    assert not numbers.min() < semigroup.absorbing < numbers.max()

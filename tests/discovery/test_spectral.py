@@ -35,7 +35,8 @@ def test_parts_merge_to_the_fit_of_all() -> None:
         np.testing.assert_allclose(getattr(merged, name), getattr(union, name), rtol=1e-12, atol=1e-12)
     for one, wanted in zip(merged.solve(), union.solve(), strict=True):
         assert one.eigenvalue == pytest.approx(wanted.eigenvalue, rel=1e-6)
-        np.testing.assert_allclose(one.curve, wanted.curve, rtol=1e-6, atol=1e-9)
+        # A curve that does not explain the examples is not well determined.
+        np.testing.assert_allclose(one.curve, wanted.curve, rtol=1e-6, atol=1e-5 * np.ptp(wanted.curve))
     alone = SpectralFit().partial_fit(first).solve()
     assert merged.solve()[0].eigenvalue != pytest.approx(alone[0].eigenvalue, rel=1e-3)
     with pytest.raises(AbelnetError, match="expected a fit with the same knots"):
@@ -69,3 +70,24 @@ def test_sets_larger_than_a_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (parts.count, parts.points) == (whole.count, whole.points) == (7, 163 + 7)
     for name in ("residual", "square", "total"):
         np.testing.assert_allclose(getattr(parts, name), getattr(whole, name), rtol=1e-12, atol=1e-9)
+
+
+def test_knots_grow_with_the_first_batch() -> None:
+    generator = np.random.default_rng(0)
+    values = generator.uniform(-3, 3, (8000, 2))
+    examples = Multisets.from_arrays(values, values.sum(1))
+    few, many = examples.take(torch.arange(2000)), examples.take(torch.arange(2000, 8000))
+    widths = [len(SpectralFit().partial_fit(first).solve_sums()[0].points) for first in (few, examples)]
+    assert widths == [3 * (20 + 1) + 1, 3 * (40 + 1) + 1]
+    # Later batches do not change them, so that sums add up.
+    assert len(SpectralFit().partial_fit(few).partial_fit(many).solve_sums()[0].points) == widths[0]
+
+
+def test_groups_and_means_need_no_absorbing_element() -> None:
+    data = make_dataset("cbrt", 0).train
+    fit = SpectralFit().partial_fit(data)
+    for one, wanted in zip(fit.solve_sums(1e-4), fit.solve(1e-4)[:2], strict=True):
+        assert (one.hypothesis, one.eigenvalue) == (wanted.hypothesis, wanted.eigenvalue)
+        np.testing.assert_array_equal(one.curve, wanted.curve)
+    with pytest.raises(AbelnetError, match="call partial_fit first"):
+        SpectralFit().solve_sums()
