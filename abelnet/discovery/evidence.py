@@ -175,7 +175,8 @@ def check_singles(law: Candidate, examples: Multisets) -> None:
 def repeated_ends(examples: Multisets) -> list[float]:
     """Returns the largest and the smallest result of several elements, if more than one set has it."""
     results = examples.targets[examples.sizes > 1]
-    return [end for end in {float(results.max()), float(results.min())} if int((results == end).sum()) > 1]
+    ends = dict.fromkeys((float(results.max()), float(results.min())))
+    return [end for end in ends if int((results == end).sum()) > 1]
 
 
 def capped_at(examples: Multisets) -> list[float]:

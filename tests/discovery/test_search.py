@@ -14,7 +14,7 @@ from laws_of_practice import CAPPED, LAWS, MEANS, Fold, draw
 
 from abelnet import AbelnetError, LawRegressor, Multisets, NoLawError
 from abelnet.discovery.candidates import Curve
-from abelnet.discovery.search import PENALTIES
+from abelnet.discovery.curves import PENALTIES
 from abelnet.discovery.spectral import SpectralFit
 from abelnet.experiments.synthetic.data import OPERATIONS, make_dataset
 
