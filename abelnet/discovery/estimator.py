@@ -235,6 +235,8 @@ class LawRegressor(Configurable):
     def from_config(cls, config: Mapping[str, Any]) -> LawRegressor:
         arguments = dict(config)
         flat, laws = arguments.pop("flat"), arguments.pop("laws")
+        if not isinstance(flat, bool) or not laws or not all(isinstance(law, LearnedLaw) for law in laws):
+            raise AbelnetError(f"flat, laws: expected a boolean and learned laws, got {flat!r} and {laws!r:.80}")
         model = cls(**arguments)
         model._flat, model._laws = flat, laws
         return model
