@@ -123,8 +123,8 @@ def learn_law(
     misfit = find_misfit(winner, search.fitted, search.held_out)
     explained = 1 - winner.mse / search.spread
     if refuse:
-        check_law(winner, explained, misfit, search.eigenvalues)
         check_singles(winner, examples)
+        check_law(winner, explained, misfit, search.eigenvalues)
         if winner.mse > search.exact and not winner.is_capped and capped_at(examples):
             check_cap(examples)
     say("fitting to all")

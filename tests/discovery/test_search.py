@@ -108,6 +108,23 @@ def test_capped_sums(name: str) -> None:
     assert law.absorbing == pytest.approx(fold(fresh[-1]), abs=1e-9)
 
 
+def test_a_cap_that_few_results_reach() -> None:
+    sets, target = draw(0, 5, lambda x: min(x.sum(), 15.0), 200)
+    assert 1 < int((target == 15).sum()) < 0.02 * len(target) + 3
+    (law,) = LawRegressor(polish=False).fit(sets, target).laws_
+    assert (law.formula, law.name) == ("x∘y = min(x + y, 15)", "sum, capped at 15")
+
+
+def test_a_set_of_one_element_is_its_own_result() -> None:
+    generator = np.random.default_rng(0)
+    sets = [generator.uniform(0, 5, 1 + i % 4) for i in range(80)]
+    assert LawRegressor().fit(sets, [one.sum() for one in sets]).laws_[0].formula == "x∘y = x + y"
+    with pytest.raises(NoLawError, match="returns the element of a set of one"):
+        LawRegressor(polish=False).fit(sets, [7.0 for _ in sets])
+    with pytest.raises(NoLawError):
+        LawRegressor(polish=False).fit(sets, [one.sum() if len(one) > 1 else 20.0 for one in sets])
+
+
 def test_a_sum_of_both_signs_that_is_clipped_is_no_law() -> None:
     with pytest.raises(NoLawError):
         LawRegressor(polish=False).fit(*draw(-5, 5, lambda x: min(x.sum(), 4.0)))
