@@ -13,6 +13,11 @@ def _fixed_random_state() -> None:
     torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True)
+def _no_terminal_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)  # tables would be cut to it
+
+
 @pytest.fixture
 def returns(tmp_path: Path) -> Path:
     """A table in long form: the returns of 100 accounts, and how they compound."""

@@ -49,7 +49,7 @@ def test_learn_then_apply(returns: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert f"written: {out}, 3 multisets of 6 rows" in result.output
     rows = list(csv.reader(out.read_text().splitlines()))
-    assert rows[0] == ["customer", "result"]
+    assert rows[0] == ["customer", "result", "extrapolated"]
     assert [row[0] for row in rows[1:]] == ["b", "a", "c"]
     assert [float(row[1]) for row in rows[1:]] == pytest.approx([2.0, -1.0, 0.25])
 
@@ -62,7 +62,7 @@ def test_apply_for_spreadsheets(tmp_path: Path) -> None:
     for option, name in ((), "=cmd()"), (("--for-spreadsheets",), "'=cmd()"):
         result = RUNNER.invoke(cli.app, ["apply", str(tmp_path / "model"), str(tmp_path / "t.csv"), *options, *option])
         assert result.exit_code == 0, result.output
-        assert (tmp_path / "r.csv").read_text().splitlines() == ["s,result", f"{name},2.0"]
+        assert (tmp_path / "r.csv").read_text().splitlines() == ["s,result,extrapolated", f"{name},2.0,yes"]
 
 
 def test_no_law_is_one_line(

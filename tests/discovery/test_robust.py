@@ -14,7 +14,7 @@ from abelnet.discovery import LearnedLaw, robust
 MEAN: Fold = np.mean
 CASES: dict[str, tuple[float, float, Fold, str]] = {
     name: LAWS[name] for name in ("noisy or", "velocities", "large products")
-} | {"mean": (-5, 5, MEAN, "x∘y = 0.5·x + 0.5·y")}
+} | {"mean": (-5, 5, MEAN, "M(x₁, …, xₙ) = Σ x / n")}
 
 
 def spoil(target: np.ndarray[Any, Any], how: str, seed: int = 0) -> tuple[np.ndarray[Any, Any], list[int]]:

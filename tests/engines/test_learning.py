@@ -110,7 +110,7 @@ def test_one_huge_set_among_small_ones_takes_little_memory(form: str, tmp_path: 
         command = [sys.executable, "-c", PEAK + script, str(tmp_path), form]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         imported, peak = map(float, done.stdout.split())
-        assert peak - imported < 80, f"{imported:.0f} MB once imported, {peak:.0f} MB at the peak"
+        assert peak - imported < 120, f"{imported:.0f} MB once imported, {peak:.0f} MB at the peak"
     assert len((tmp_path / "r.csv").read_text().splitlines()) == 1 + len(sizes)
 
 
