@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Candidate", "Curve", "Formula", "SmoothCurve", "Trained", "below", "magnitudes", "train_abelian_net"]
+__all__ = ["CURVE", "NETWORK", "Candidate", "Curve", "Formula", "SmoothCurve", "Trained", "below", "magnitudes"]
 
 import copy
 import math
@@ -11,22 +11,20 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from abelnet.bijections import Affine, Chain, Even, SinhArcsinh
-from abelnet.discovery.families import Entry
+from abelnet.bijections import Even
+from abelnet.discovery.entry import Entry
 from abelnet.discovery.intervals import Ensemble, sigma_points
 from abelnet.discovery.monotone import MonotoneFit
 from abelnet.discovery.spectral import Spectral, SpectralFit
 from abelnet.errors import AbelnetError
-from abelnet.laws import CappedSum, Polynomial
+from abelnet.laws import CappedSum
 from abelnet.multisets import Multisets
-from abelnet.operation import AbelianNet, Operation
-from abelnet.training.loop import Settings, train
-from abelnet.training.stacks import fold_side_by_side
+from abelnet.operation import Operation
 
-# Complexity ranks of curves and networks: after every formula, networks last.
-_CURVE, _NETWORK = 20, 30
+CURVE, NETWORK = 20, 30
+"""Complexity ranks of curves and networks: after every formula, networks last."""
 # Curvature penalties of smooth curves; their search ends after this many that are worse than the best.
 SMOOTHING, _WORSE = tuple(10.0**k for k in range(-2, -13, -1)), 2
 # Loss where a law has no result, in variances of the results.
@@ -38,9 +36,6 @@ _ROUGHER = (1.0, 0.03)
 # A curve whose mean squared error is this many times that of most others is a fit that failed, as one with an absorbing
 # element in another place.
 _FAILED = 100
-# Networks are trained on padded sets. Sets of more than this many times the mean size are left out of that training, so
-# that padding takes at most as many cells for each element; they count in every error.
-_PADDING = 8
 
 
 class Candidate:
@@ -175,7 +170,7 @@ class Curve(Candidate):
     noun = "curve"
 
     def __init__(self, found: Spectral, penalty: float, even: bool = False, bound: float | None = None) -> None:
-        rank = _CURVE + (found.coordinate != "x") + 2 * (found.hypothesis == "semigroup") + even
+        rank = CURVE + (found.coordinate != "x") + 2 * (found.hypothesis == "semigroup") + even
         operation, coordinate, hypothesis = found.operation(), found.coordinate, found.hypothesis
         if bound is not None:
             with torch.no_grad():
@@ -353,82 +348,6 @@ def _polished(operation: Operation, examples: Multisets) -> Operation:
     if not all(bool(parameter.isfinite().all()) for parameter in operation.parameters()):
         operation.load_state_dict(start)
     return operation
-
-
-class _NetStack(nn.Module):
-    """Stack of one-dimensional networks, each a dimension of one network."""
-
-    def __init__(self, net: AbelianNet) -> None:
-        super().__init__()
-        self.net = net
-
-    def forward(self, values: Tensor, mask: Tensor) -> Tensor:
-        return fold_side_by_side(self.net.bijection, self.net.law, values, mask)
-
-
-def train_abelian_net(fitted: Multisets, held_out: Multisets, *, seed: int = 0, epochs: int = 400) -> Trained:
-    """Trains :class:`~abelnet.AbelianNet` from several initial values in one stack and returns the best.
-
-    The initial values have either sign of γ. Values and results are divided by the median magnitude; the loss is
-    logarithmic for large errors, so that heavy tails do not dominate; the best is chosen on the held-out examples.
-
-    Arguments:
-        fitted: Examples to train on.
-        held_out: Examples to choose the best network on.
-        seed: Random seed of the initial values.
-        epochs: Number of full-batch steps.
-    """
-    size = float(fitted.values.abs().median()) or 1.0
-    gammas = torch.tensor([0.0, 0.3, -0.3, 1.0, -1.0, 0.05, -0.05, 0.0], dtype=torch.float64)
-    count = len(gammas)
-    bent = SinhArcsinh(count, dtype=torch.float64)
-    net = AbelianNet(Chain(Affine(count, dtype=torch.float64), bent, Affine(count, dtype=torch.float64)), gammas)
-    with torch.no_grad():
-        generator = torch.Generator().manual_seed(seed)
-        bent.log_tail.uniform_(-0.7, 0.7, generator=generator)
-    spread = float((fitted.targets / size).std()) or 1.0
-
-    def loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
-        residual = (model(batch[0], batch[1]) - batch[2]) / (0.1 * spread)
-        return torch.log1p(residual.square()).mean(-1)
-
-    def side_by_side(examples: Multisets) -> tuple[Tensor, ...]:
-        examples = _without_giants(examples)
-        values, mask = examples.padded()
-        parts = (values[..., 0] / size, mask, examples.targets / size)
-        return tuple(part.expand(count, *part.shape).contiguous() for part in parts)
-
-    settings = Settings(epochs=epochs, batch_size=None, lr=0.03, schedule="cosine", validate_every=epochs)
-    result = train(
-        _NetStack(net),
-        side_by_side(fitted),
-        loss,
-        settings=settings,
-        seed=[seed] * count,
-        validation=side_by_side(held_out),
-    )
-    assert result.validation is not None
-    best = int(result.validation.nan_to_num(math.inf).argmin())
-    return Trained("trained AbelianNet", _one_of(net, best, size), _NETWORK)
-
-
-@torch.no_grad()
-def _one_of(net: AbelianNet, i: int, size: float) -> Operation:
-    """Returns the network of one dimension of the stack, on unscaled values."""
-    scale, one = Affine(1, dtype=torch.float64), _net_chain()
-    scale.log_scale.fill_(-math.log(size))
-    for target, source in zip(one.parameters(), net.bijection.parameters(), strict=True):
-        target.copy_(source[i : i + 1])
-    assert isinstance(net.law, Polynomial)
-    return AbelianNet(Chain(scale, *one), float(net.law.gamma[i]))
-
-
-def _without_giants(examples: Multisets) -> Multisets:
-    return examples.take(examples.sizes <= _PADDING * examples.sizes.double().mean())
-
-
-def _net_chain() -> Chain:
-    return Chain(Affine(1, dtype=torch.float64), SinhArcsinh(1, dtype=torch.float64), Affine(1, dtype=torch.float64))
 
 
 def _fold(operation: Operation, examples: Multisets) -> Tensor:

@@ -35,7 +35,6 @@ from abelnet.discovery.candidates import (
     SmoothCurve,
     Trained,
     magnitudes,
-    train_abelian_net,
 )
 from abelnet.discovery.curves import (
     capped_curves,
@@ -44,6 +43,7 @@ from abelnet.discovery.curves import (
     semigroups_in_noise,
     smooth_curves,
 )
+from abelnet.discovery.entry import MAGNITUDES, PLAINEST
 from abelnet.discovery.evidence import (
     Misfit,
     NoLawError,
@@ -54,7 +54,8 @@ from abelnet.discovery.evidence import (
     find_misfit,
     repeated_ends,
 )
-from abelnet.discovery.families import COMMON, MAGNITUDES, PLAINEST, SPECIAL, fit_dictionary
+from abelnet.discovery.families import COMMON, SPECIAL, fit_dictionary
+from abelnet.discovery.networks import train_abelian_net
 from abelnet.discovery.report import LearnedLaw, Tried
 from abelnet.discovery.stream import Stream
 from abelnet.errors import AbelnetError

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from abelnet import Affine, Maximum, Multisets, Operation
-from abelnet.discovery.candidates import Candidate, Curve, Formula, Trained, train_abelian_net
-from abelnet.discovery.families import Entry
+from abelnet.discovery.candidates import Candidate, Curve, Formula, Trained
+from abelnet.discovery.entry import Entry
+from abelnet.discovery.networks import train_abelian_net
 from abelnet.discovery.spectral import SpectralFit
 from abelnet.experiments.synthetic.data import make_dataset
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 
 from abelnet import Multisets
-from abelnet.discovery.families import Entry, fit_dictionary
+from abelnet.discovery.entry import Entry
+from abelnet.discovery.families import fit_dictionary
 
 
 def test_entries_are_what_their_operations_are() -> None:

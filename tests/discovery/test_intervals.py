@@ -20,9 +20,10 @@ from abelnet import (
     Multisets,
     Operation,
 )
-from abelnet.discovery.candidates import Candidate, Curve, Formula, Trained, train_abelian_net
-from abelnet.discovery.families import Entry
+from abelnet.discovery.candidates import Candidate, Curve, Formula, Trained
+from abelnet.discovery.entry import Entry
 from abelnet.discovery.intervals import Ensemble, sigma_points
+from abelnet.discovery.networks import train_abelian_net
 from abelnet.discovery.report import LearnedLaw
 from abelnet.discovery.seen import Seen
 from abelnet.discovery.spectral import SpectralFit

@@ -10,7 +10,8 @@ import torch
 
 from abelnet import Multisets
 from abelnet.bijections import FAMILIES
-from abelnet.discovery.families import Entry, fit_dictionary
+from abelnet.discovery.entry import Entry
+from abelnet.discovery.families import fit_dictionary
 
 # Family, form, parameters and coefficients, the range of elements, and the name.
 LAWS = {
