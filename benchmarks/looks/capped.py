@@ -1,7 +1,7 @@
 """Capped laws: is the cap found, and how close are results below and beyond it? Nilpotent t-norms and capped sums.
 
 500 multisets of 2–4 numbers each; capped sums with about 5, 20 and 50 % of the results at the cap, and plain sums,
-which must not be called capped. Errors are root mean squared errors on fresh multisets, in standard deviations of the true
+which must not be called capped. Errors are RMSE on fresh multisets, in standard deviations of the true
 results of 2–4 elements (those of 10–12 are often all at the cap).
 """
 
