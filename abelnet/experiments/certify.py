@@ -157,7 +157,8 @@ def certify(
         if not operation.is_group:
             notes.append("Theorem 3: for groups only")
         if any(not math.isfinite(row.ours) for row in rows):
-            notes.append("inf: results of this size have no finite range, or a slope has no finite bound on it")
+            reason = "" if operation.law.is_associative else ", or a mean of this size has no equal parts"
+            notes.append(f"inf: results of this size have no finite range, a slope has no finite bound on it{reason}")
         return Certificate(title, rows, notes)
     kind = _Groups if operation.is_group else _Semigroups
     case = kind(operation, truth, elements, sets, seed)

@@ -127,14 +127,17 @@ def _distances(law: LearnedLaw) -> Table:
 
 
 def _errors_by_size(law: LearnedLaw, examples: Multisets, count: int | None = None) -> Table:
-    errors, sizes = _errors(law, examples), _sizes(examples)
+    kept = torch.ones(len(examples), dtype=torch.bool)
+    kept[list(law.outliers)] = False
+    errors, sizes = _errors(law, examples)[kept], _sizes(examples)[kept]
     rows = []
     for size in sorted(set(sizes.tolist()))[:count]:
         of_size = errors[sizes == size]
         rmse = math.sqrt(float(of_size.square().mean()))
         rows.append([Cell(str(size)), Cell(str(len(of_size))), Cell(f"{rmse:.3g}")])
     columns = [Column("size", "right"), Column("examples", "right"), Column("RMSE", "right")]
-    return Table("Error by multiset size", columns, rows)
+    notes = [f"without the {len(law.outliers)} examples that were left out"] if law.outliers else []
+    return Table("Error by multiset size", columns, rows, notes)
 
 
 def _worst_examples(law: LearnedLaw, examples: Multisets, count: int = 10) -> Table:
