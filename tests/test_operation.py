@@ -158,7 +158,7 @@ def test_bad_input() -> None:
         Operation(Affine(2), Polynomial(torch.ones(3)))
     with pytest.raises(AbelnetError, match=r"values: expected shape \(\*, n, 2\)"):
         group.cumulative(x[0])
-    with pytest.raises(AbelnetError, match="expected a law with an identity, got Maximum"):
+    with pytest.raises(AbelnetError, match="expected an operation with an identity, got one over Maximum"):
         Operation(Affine(2), Maximum()).identity()
     with pytest.raises(AbelnetError, match="expected a Bijection, got Linear"):
         Operation(torch.nn.Linear(2, 2), Sum())  # type: ignore[arg-type]

@@ -110,7 +110,7 @@ def find_misfit(law: Candidate, fitted: Multisets, held_out: Multisets) -> Misfi
     if len(examples) < _FEWEST_COMPARED:
         return None
     spread = float(examples.targets.std(unbiased=False))
-    if not 0 < spread < math.inf:
+    if not 0 < spread < math.inf or math.sqrt(float(law.squared_errors(examples).mean())) <= _EXACT * spread:
         return None
     found = compare(examples, law.results)
     if not _is_beyond_chance(found):
