@@ -29,8 +29,6 @@ CURVE, NETWORK = 20, 30
 SMOOTHING, _WORSE = tuple(10.0**k for k in range(-2, -13, -1)), 2
 # Loss where a law has no result, in variances of the results.
 _IMPOSSIBLE = 1e12
-# Resamples of the examples for the uncertainty of a curve.
-_RESAMPLED = 24
 # Penalties of their curves, in that of the curve: a smooth one is biased, and its uncertainty includes that.
 _ROUGHER = (1.0, 0.03)
 # A curve whose mean squared error is this many times that of most others is a fit that failed, as one with an absorbing
@@ -168,6 +166,8 @@ class Curve(Candidate):
     """
 
     noun = "curve"
+    resamples = 24
+    """Resamples of the examples for the uncertainty of the curve."""
 
     def __init__(self, found: Spectral, penalty: float, even: bool = False, bound: float | None = None) -> None:
         rank = CURVE + (found.coordinate != "x") + 2 * (found.hypothesis == "semigroup") + even
@@ -232,7 +232,7 @@ class Curve(Candidate):
     def ensemble(self, examples: Multisets, seed: int) -> Ensemble:
         generator = torch.Generator().manual_seed(seed)
         found = []
-        for i in range(_RESAMPLED):
+        for i in range(self.resamples):
             some = examples.take(torch.randint(len(examples), (len(examples),), generator=generator))
             curve = type(self)(self.found, self.penalty * _ROUGHER[i % len(_ROUGHER)], self.even, self.bound)
             # A fit of its own has other knots, so that the spread includes what a spline cannot follow.
@@ -256,6 +256,7 @@ class SmoothCurve(Curve):
     """Law with a spline generator of many knots, fitted by monotone smoothing."""
 
     noun = "smooth curve"
+    resamples = 12  # each takes a quarter of a second
 
     def _refit(self, examples: Multisets, fits: Mapping[str, SpectralFit]) -> Candidate:
         found = MonotoneFit(self._informative(examples), self.found).solve(self.penalty)

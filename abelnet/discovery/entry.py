@@ -75,8 +75,8 @@ class Entry:
 
     @property
     def complexity(self) -> int:
-        """Number of parameters, plus one unless the family is affine."""
-        return self.parameters + (self.kind != PLAINEST)
+        """Number of parameters, plus one unless the family is affine, plus one if it is that of special laws."""
+        return self.parameters + (self.kind != PLAINEST) + (not self.family.is_common)
 
     @property
     def title(self) -> str:

@@ -10,6 +10,7 @@ __all__ = [
     "check_law",
     "check_singles",
     "find_misfit",
+    "is_bent",
     "repeated_ends",
 ]
 
@@ -23,7 +24,7 @@ import torch
 
 from abelnet.config import Configurable
 from abelnet.discovery.nearest import nearest
-from abelnet.discovery.yardstick import Comparison, compare
+from abelnet.discovery.yardstick import Comparison, bend, compare
 from abelnet.errors import AbelnetError
 from abelnet.multisets import Multisets
 
@@ -53,6 +54,8 @@ _TOLERATED = 1e-3
 _WITHOUT_ORDER, _LEFT_WITHOUT_ORDER = 0.7, 1.4
 # What describes the results has to remove this fraction of the misfit.
 _DESCRIBED = 0.9
+# A bend repairs a law if it lowers squared errors by this many standard errors.
+_BENT = 4.0
 # Sets of one element contradict a law if their error has this many times that of the others.
 _SINGLES = 4.0
 # Results equal to the extreme one, at least this many and this fraction, are capped.
@@ -126,6 +129,22 @@ def find_misfit(law: Candidate, fitted: Multisets, held_out: Multisets) -> Misfi
         allowed = plain**2 + (1 - _DESCRIBED) * part**2
         near = nearest(examples, allowed, by_order=_is_ordered(found))
     return Misfit(part * spread, part, bent * spread, plain * spread, part > _SERIOUS, near)
+
+
+def is_bent(law: Candidate, fitted: Multisets, held_out: Multisets) -> bool:
+    """Returns whether a bend of its curve repairs errors of a law beyond chance: then its formula is not the true one.
+
+    Arguments:
+        law: The law, with its errors on the held-out examples.
+        fitted: Examples that it was fitted to.
+        held_out: The others.
+    """
+    examples = _comparable(law, fitted, held_out)
+    if len(examples) < _FEWEST_COMPARED:
+        return False
+    errors, bent = bend(examples, law.results)
+    gain = errors**2 - bent**2
+    return bool(gain.mean() > _BENT * gain.std() / math.sqrt(len(gain)))
 
 
 def check_law(law: Candidate, explained: float, misfit: Misfit | None, eigenvalues: Mapping[str, float]) -> None:

@@ -52,6 +52,7 @@ from abelnet.discovery.evidence import (
     check_law,
     check_singles,
     find_misfit,
+    is_bent,
     repeated_ends,
 )
 from abelnet.discovery.families import COMMON, SPECIAL, fit_dictionary
@@ -195,12 +196,18 @@ class _Search:
         return candidate.judge(self.held_out)
 
     def choose(self) -> Candidate:
-        """Returns the simplest of the best candidates that have a result for every example."""
+        """Returns the simplest of the best candidates that have a result for every example.
+
+        A formula whose errors a bend of its curve repairs is not the true one, and a curve that is closer is preferred.
+        """
         left = self.tried
         while left:
             winner = _simplest(left, self.spread)
             if bool(winner.squared_errors(self.examples).isfinite().all()):
-                return winner
+                closer = [one for one in left if one not in self.formulas and one.mse < winner.mse]
+                if winner.mse <= self.exact or not closer or winner not in self.formulas:
+                    return winner
+                return _simplest(closer, self.spread) if is_bent(winner, self.fitted, self.held_out) else winner
             left = [one for one in left if one is not winner]
         raise NoLawError("y: expected the results of a commutative, associative law; no law tried has a result for all")
 

@@ -13,7 +13,7 @@ closed form: the difference of their errors is a misfit that no curve repairs.
 
 from __future__ import annotations
 
-__all__ = ["Comparison", "Features", "compare", "describe_sets", "natural_splines"]
+__all__ = ["Comparison", "Features", "bend", "compare", "describe_sets", "natural_splines"]
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -111,6 +111,19 @@ def compare(examples: Multisets, results: Callable[[Multisets], Tensor], *, seed
                 best, plain = name, errors[:, 0]
             gains[name] = max(gain, gains.get(name, -np.inf))
     return Comparison(scale * residual, scale * bent, scale * plain, best, gains[best], by_chance, gains)
+
+
+def bend(examples: Multisets, results: Callable[[Multisets], Tensor]) -> tuple[Array, Array]:
+    """Returns the errors of a law, and those with a bend of its curve that is fitted to all other examples.
+
+    Arguments:
+        examples: One-dimensional multisets with their results.
+        results: The law: returns differentiable results of multisets.
+    """
+    found, bends = _bends(examples, results)
+    residual = examples.targets.numpy() - found
+    scale = float(np.abs(residual).max()) or 1.0
+    return residual, scale * _Base.of(bends, residual / scale).left_out(residual / scale)
 
 
 def describe_sets(examples: Multisets, found: Array) -> Features:
