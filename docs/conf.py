@@ -17,3 +17,5 @@ html_title = "abelnet"
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 napoleon_custom_sections = [("Arguments", "params_style")]
+# Two classes are named Candidate: of searches for hyperparameters, and for laws.
+suppress_warnings = ["ref.python"]
