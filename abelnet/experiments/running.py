@@ -139,15 +139,26 @@ def _killing_workers() -> Iterator[None]:
 
 @contextmanager
 def _holding_back_interrupts() -> Iterator[None]:
-    """Delays Ctrl-C until the end of a block; processes started in it never receive one, from their first instant."""
-    if not hasattr(signal, "pthread_sigmask"):
+    """Delays Ctrl-C and SIGTERM until the end of a block.
+
+    Processes started in it never receive a Ctrl-C, from their first instant, and none starts without its data.
+    """
+    if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    # Blocked for the processes, which inherit that. Another thread may still receive a signal, whose handler would then
+    # run in this one, so handlers only take note.
+    held: list[int] = []
+    handlers = {number: signal.signal(number, lambda number, _: held.append(number)) for number in _HELD_BACK}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _HELD_BACK)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for came in held:
+            signal.raise_signal(came)
 
 
 def _work(function: Callable[[Unit, Tell], None], unit: Unit) -> None:
@@ -155,6 +166,7 @@ def _work(function: Callable[[Unit, Tell], None], unit: Unit) -> None:
     function(unit, lambda part: _news.put((unit, part)))
 
 
+_HELD_BACK = (signal.SIGINT, signal.SIGTERM)
 _news: Any = None
 
 
@@ -163,6 +175,8 @@ def _start_worker(news: Any) -> None:
     global _news
     _news = news
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     parent = multiprocessing.parent_process()
     assert parent is not None
 

@@ -35,10 +35,10 @@ def test_evidence(model: LawRegressor) -> None:
     found = tables(model, Columns(("x",), "account", ("y",)))
     assert found["Candidate laws, best first"].headings == ["law", "parameters", "held-out RMSE"]
     sizes = found["Error by multiset size"].rows
-    assert [[cell.text for cell in row[:2]] for row in sizes] == [[size, "15"] for size in ("2", "3", "4", "12")]
-    errors = [float(row[2].text) for row in sizes]
-    assert errors[1] == pytest.approx(np.sqrt(0.5**2 / 15), rel=0.1)
-    assert max(errors[0], errors[2], errors[3]) < errors[1] / 5
+    # One example of three elements was left out.
+    counts = [("2", "15"), ("3", "14"), ("4", "15"), ("12", "15")]
+    assert [tuple(cell.text for cell in row[:2]) for row in sizes] == counts
+    assert max(float(row[2].text) for row in sizes) < 0.03
     ((elements, result, law),) = found["Examples that disagree with the law"].rows
     assert len(elements.text.split(", ")) == 3
     assert float(result.text) - float(law.text) == pytest.approx(0.5, rel=1e-4)
