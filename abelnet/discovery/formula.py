@@ -11,6 +11,7 @@ from __future__ import annotations
 
 __all__ = ["count_symbol", "expression", "formula", "is_short", "latex", "number"]
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
@@ -135,9 +136,11 @@ def number(value: float, digits: int = 6) -> str:
     """Formats a number with at most this many significant digits, as short as possible; thirds as fractions.
 
     Example:
-        >>> number(2.0), number(-1 / 3), number(1.5e9)
-        ('2', '−1/3', '1.5e9')
+        >>> number(2.0), number(-1 / 3), number(1.5e9), number(math.inf)
+        ('2', '−1/3', '1.5e9', '∞')
     """
+    if not math.isfinite(value):  # the reciprocal of a tiny exponent
+        return str(value).replace("-", "−").replace("inf", "∞")
     fraction = Fraction(value).limit_denominator(3)
     if fraction.denominator == 3 and abs(value - fraction) < 1e-12:
         return str(fraction).replace("-", "−")
