@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = ["FormulaPrinter"]
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -66,7 +67,7 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
         if not isinstance(expr.base, Add | Mul):
             plain = exponent.replace(".", "").isalnum()
             return f"{base}^{exponent if plain else _in_parentheses(exponent)}"
-        if expr.exp.is_number:
+        if expr.exp.is_number and math.isfinite(float(expr.exp)):
             root = Fraction(float(expr.exp)).limit_denominator(_LARGEST_ROOT)
             exponent = str(root).replace("-", "−") if abs(root - float(expr.exp)) < 1e-12 else exponent
         return f"{base}^{exponent if exponent.isdigit() else _in_parentheses(exponent)}"
