@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Permutation,
         RationalQuadraticSpline,
         SinhArcsinh,
+        Triangular,
         glow,
     )
     from abelnet.discovery import LawRegressor, NoLawError
@@ -47,6 +48,7 @@ _HOMES = {
         "Permutation",
         "RationalQuadraticSpline",
         "SinhArcsinh",
+        "Triangular",
         "glow",
     ),
     "discovery": ("LawRegressor", "NoLawError"),

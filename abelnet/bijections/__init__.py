@@ -6,6 +6,7 @@ from abelnet.bijections.elementwise import Affine, SinhArcsinh
 from abelnet.bijections.even import Even
 from abelnet.bijections.families import FAMILIES, Family
 from abelnet.bijections.generator import Generator
+from abelnet.bijections.invariants import Implicit, Invariants, Triangular
 from abelnet.bijections.monotonic import Monotonic
 from abelnet.bijections.spline import RationalQuadraticSpline
 
@@ -20,9 +21,12 @@ __all__ = [
     "Generator",
     "Glow",
     "GlowCoupling",
+    "Implicit",
+    "Invariants",
     "Monotonic",
     "Permutation",
     "RationalQuadraticSpline",
     "SinhArcsinh",
+    "Triangular",
     "glow",
 ]
