@@ -28,11 +28,13 @@ class Plane(ABC):
         name: Name of the map.
         formula: Formula of both parts.
         periods: Period of each part; 0 if it has none.
+        is_symmetric: Whether exchanging a and b gives the same invariants.
     """
 
     name: ClassVar[str]
     formula: ClassVar[str]
     periods: ClassVar[tuple[float, float]] = (0.0, 0.0)
+    is_symmetric: ClassVar[bool] = False
 
     @abstractmethod
     def is_defined(self, a: Tensor, b: Tensor) -> Tensor:
@@ -67,6 +69,7 @@ class Polar(Plane):
     r"""Logarithm of a complex number, :math:`\log |a + i b|` and :math:`\arg(a + i b)`: products of complex numbers."""
 
     name = "polar"
+    is_symmetric = True
     formula = "log|a + i·b|, arg(a + i·b)"
     periods = (0.0, 2 * math.pi)
 
@@ -101,6 +104,7 @@ class Inversion(Plane):
     r"""Inversion in the unit circle, :math:`a / (a^2 + b^2)` and :math:`b / (a^2 + b^2)`: parallel impedances."""
 
     name = "inversion"
+    is_symmetric = True
     formula = "a / (a^2 + b^2), b / (a^2 + b^2)"
 
     def is_defined(self, a: Tensor, b: Tensor) -> Tensor:
