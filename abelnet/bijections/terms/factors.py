@@ -100,8 +100,8 @@ class Power(Factor):
 
     @property
     def complexity(self) -> float:
-        size = abs(self.exponent)
-        return (size if self.exponent > 0 else 1.2 * size) + (0.0 if self._is_whole else 1.5)
+        size = max(1.0, abs(self.exponent))
+        return (size if self.exponent > 0 else 1.2 * size) + (0.0 if self._is_whole else 1.0)
 
     @property
     def _is_whole(self) -> bool:
@@ -212,7 +212,7 @@ class Exponential(Factor):
 
     @property
     def complexity(self) -> float:
-        return 2.5
+        return 3.0
 
     @property
     def _rate(self) -> float:

@@ -7,11 +7,12 @@ functions have a parameter each, and are found by a search (:func:`parametric`).
 
 from __future__ import annotations
 
-__all__ = ["dictionary", "parametric", "signs_of"]
+__all__ = ["Parametric", "dictionary", "is_defined", "parametric", "plain_parameter", "signs_of"]
 
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,14 +21,15 @@ from torch import Tensor
 from abelnet.bijections.terms import PLANES, Exponential, Factor, Logarithm, Monomial, Planar, Power, Term
 
 # Most terms of the dictionary: the subsets that are tried grow with the cube of their number.
-_MOST_TERMS = 110
+_MOST_TERMS = 110  # of up to three coordinates; of more, only those of few coordinates are tried at a time
 _DEGREES = (4, 3, 2)
 _SMALLEST_EXPONENT = -2
 # Fraction of results at which a term has to be defined; with noise, a few leave its domain.
 _DEFINED = 0.98
 # Exponents that are tried first, and rates in spreads of the coordinate.
 _EXPONENTS = (-2.5, -1.5, -0.75, -0.5, -1 / 3, -0.2, 0.2, 1 / 3, 0.5, 0.75, 1.25, 1.5, 1.75, 2.5)
-_RATES = (0.15, 0.4, 0.8, 1.6, 3.2, 6.4)
+_RATES = (0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
+_LEAST_EXPONENT, _LEAST_RATE = 0.12, 0.12
 
 
 def signs_of(points: Tensor) -> list[int]:
@@ -58,7 +60,7 @@ def dictionary(elements: Tensor, results: Tensor) -> list[Term]:
     for degree in _DEGREES:
         ranges = [range(_SMALLEST_EXPONENT if away[i] else 0, degree + 1) for i in range(d)]
         exponents = [e for e in itertools.product(*ranges) if 0 < sum(map(abs, e)) <= degree]
-        if len(exponents) <= _MOST_TERMS or degree == _DEGREES[-1]:
+        if len(exponents) <= _MOST_TERMS or degree == _DEGREES[-1] or d > 3:
             break
     terms += [_monomial(e) for e in exponents]
     for i in range(d):
@@ -84,10 +86,24 @@ def is_defined(term: Term, elements: Tensor, results: Tensor) -> bool:
     return bool(there.double().mean() >= _DEFINED) and bool(term.values(elements).isfinite().all())
 
 
-def parametric(
-    elements: Tensor, results: Tensor, coordinates: Sequence[int]
-) -> Iterator[tuple[Callable[[float], Monomial], float, float]]:
-    """Yields terms with a parameter: the term as a function of the parameter, a start, and the width of the search.
+class Parametric(NamedTuple):
+    """Term with a parameter.
+
+    Attributes:
+        term: Returns the term for a parameter.
+        start: Parameter to start from.
+        width: Largest distance from the start.
+        least: Smallest magnitude; closer to 0, the term is nearly a logarithm or a coordinate itself.
+    """
+
+    term: Callable[[float], Monomial]
+    start: float
+    width: float
+    least: float
+
+
+def parametric(elements: Tensor, results: Tensor, coordinates: Sequence[int]) -> Iterator[Parametric]:
+    """Yields terms with a real exponent or an exponential function, from several starts.
 
     Arguments:
         elements: Elements :math:`(N, d)`.
@@ -106,13 +122,14 @@ def parametric(
                 def power(p: float, i: int = i, rest: tuple[Factor, ...] = rest) -> Monomial:
                     return Monomial((*rest, Power(i, p)))
 
-                yield from ((power, start, 0.25) for start in _EXPONENTS)
+                yield from (Parametric(power, start, 0.3, _LEAST_EXPONENT) for start in _EXPONENTS)
             spread = float(points[:, i].std()) or 1.0
 
             def exponential(k: float, i: int = i, rest: tuple[Factor, ...] = rest) -> Monomial:
                 return Monomial((*rest, Exponential(i, k)))
 
-            yield from ((exponential, sign * rate / spread, 0.5 * rate / spread) for rate in _RATES for sign in (1, -1))
+            for rate in (sign * rate / spread for rate in _RATES for sign in (1, -1)):
+                yield Parametric(exponential, rate, 0.6 * abs(rate), _LEAST_RATE / spread)
 
 
 def plain_parameter(term: Monomial, accept: Callable[[Monomial], bool]) -> Monomial:

@@ -85,13 +85,11 @@ class Rows:
             j = j - np.einsum("rkd,rde->rke", j, np.linalg.pinv(g) @ g)
         self.j = j
 
-    def take(self, columns: Sequence[int]) -> Rows:
-        """Returns the rows of some terms."""
+    def rows(self, kept: Any) -> Rows:
+        """Returns the same terms on some of the examples."""
         one = object.__new__(Rows)
-        places = list(columns)
-        one.terms = [self.terms[k] for k in places]
-        one.sums, one.a, one.j = self.sums[:, places], self.a[:, places], self.j[:, places]
-        one.scale, one.full = self.scale[places], self.full[:, places]
+        one.terms, one.scale = self.terms, self.scale
+        one.sums, one.a, one.j, one.full = self.sums[kept], self.a[kept], self.j[kept], self.full[kept]
         return one
 
     def errors(self, columns: Sequence[int], c: Array) -> Array:
@@ -118,8 +116,10 @@ class Rows:
             return []
         size = subsets.shape[1]
         if size > 1:
-            s = self.a.T @ self.a / len(self.a)
-            n = np.einsum("rkd,rld->kl", self.j, self.j) / len(self.j)
+            # Rows in units of their own, as the Sampson error has them for each set of terms.
+            weights = 1 / np.maximum((self.j**2).sum((1, 2)), 1e-300)
+            s = (self.a * weights[:, None]).T @ self.a / len(self.a)
+            n = np.einsum("rkd,rld,r->kl", self.j, self.j, weights, optimize=True) / len(self.j)
             s = s + np.diag(_LOADING * np.diag(s) + 1e-30)
             values = []
             for part in np.array_split(subsets, max(1, len(subsets) // 20_000)):
