@@ -65,7 +65,7 @@ class LawRegressor(Configurable):
         >>> y = [(one[:, 0].sum(), one.prod(1).sum() / one[:, 0].sum()) for one in X]
         >>> model = LawRegressor().fit(X, y, names=["m", "x"])
         >>> print(model.laws_[0].formula)
-        m = Σ m, x = Σ m·x / m
+        m = Σ m, x = Σ(m·x) / m
         >>> model.predict([[[1.0, 2.0], [3.0, 4.0], [4.0, 4.0]]])
         array([[8.  , 3.75]])
     """

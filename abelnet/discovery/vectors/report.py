@@ -55,7 +55,7 @@ class LearnedVectorLaw(Configurable):
         >>> center = AbelianGroup(Triangular(2, [[mass], [moment]], [[1.0], [1.0]], dtype=torch.float64))
         >>> law = LearnedVectorLaw(center, ["m", "x"], [0.0, 0.0], [1.0, 1.0])
         >>> print(law.formula)
-        m = Σ m, x = Σ m·x / m
+        m = Σ m, x = Σ(m·x) / m
         >>> law.words
         'm adds up; x is the mean weighted by m'
     """
@@ -123,18 +123,15 @@ class LearnedVectorLaw(Configurable):
 
     @property
     def formula(self) -> str:
-        """The result in terms of sums over the elements, such as ``m = Σ m, x = Σ m·x / m``."""
+        """The result in terms of sums over the elements, such as ``m = Σ m, x = Σ(m·x) / m``."""
         if not isinstance(self.bijection, Triangular):
             return ", ".join(f"{one} adds up" for one in self.invariants)
         import sympy
 
-        symbols, sums = self._symbols, []
-        for text, one in zip(self.invariants, self.sympy, strict=True):
-            sums.append(sympy.Symbol(f"Σ ({text})" if isinstance(one, sympy.Add) else f"Σ {text}", real=True))
-        return ", ".join(
-            f"{name} = {self._text(found)}"
-            for name, found in zip(self.names, self.bijection.solved(sums, symbols), strict=True)
-        )
+        texts = [f"Σ {text}" if text in self.names else f"Σ({text})" for text in self.invariants]
+        sums = [sympy.Symbol(text, real=True) for text in texts]
+        found = zip(self.names, self.bijection.solved(sums, self._symbols), strict=True)
+        return ", ".join(f"{name} = {self._text(one, texts)}" for name, one in found)
 
     @property
     def latex(self) -> str:
@@ -307,10 +304,10 @@ class LearnedVectorLaw(Configurable):
     def config(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
-    def _text(self, expression: Expr) -> str:
+    def _text(self, expression: Expr, others: Sequence[str] = ()) -> str:
         from abelnet.discovery.printing import FormulaPrinter
 
-        return str(FormulaPrinter(order=self.names).doprint(expression))
+        return str(FormulaPrinter(order=[*self.names, *others]).doprint(expression))
 
 
 def _itself(term: object) -> object:

@@ -1,7 +1,8 @@
 r"""Rows :math:`a_r = \sum_i B(x_{ri}) - B(y_r)` of terms, and errors of invariants in units of the results.
 
 An invariant :math:`f = \sum_k c_k B_k` has :math:`a_r \cdot c = 0` for all examples. Noise :math:`\delta` in a
-result changes it by :math:`c^\top J_r \delta`, with :math:`J_r = \partial B / \partial y`. Its error in units of the results is
+result changes it by :math:`c^\top J_r \delta`, with :math:`J_r = \partial B / \partial y`. Its error in units of the
+results is
 
 .. math:: e^2(c) = \operatorname{mean}_r \frac{(a_r \cdot c)^2}{c^\top J_r D J_r^\top c}
 
