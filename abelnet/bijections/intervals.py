@@ -61,6 +61,10 @@ class Interval:
         """Returns the range, and the whole line where a mask is true."""
         return Interval(torch.where(bad, -math.inf, self.low), torch.where(bad, math.inf, self.high))
 
+    def at_most(self, magnitude: Tensor) -> Interval:
+        """Returns the part of the range with at most this absolute value, of a function that has no other values."""
+        return Interval(torch.maximum(self.low, -magnitude), torch.minimum(self.high, magnitude))
+
     def __add__(self, other: Interval) -> Interval:
         low, high = self.low + other.low, self.high + other.high
         return Interval(low.nan_to_num(-math.inf, math.inf, -math.inf), high.nan_to_num(math.inf, math.inf, -math.inf))

@@ -114,7 +114,7 @@ class Invariants(Bijection):
         return self._is_defined(self._from_origin(x))
 
     def _is_defined(self, x: Tensor) -> Tensor:
-        masks = [(one > low) & (one < high) for one, (low, high) in zip(x.unbind(-1), self._ends, strict=True)]
+        masks = [_is_between(one, *ends) for one, ends in zip(x.unbind(-1), self._ends, strict=True)]
         for terms in self.invariants:
             for term in terms:
                 defined = term.is_defined(x)
@@ -506,6 +506,12 @@ def _hull(values: Sequence[Interval]) -> tuple[Tensor, Tensor]:
 def _nothing_known(dim: int) -> Enclosure:
     ends = torch.full((dim,), math.inf, dtype=torch.float64)
     return Enclosure(math.inf, -ends, ends)
+
+
+def _is_between(x: Tensor, low: float, high: float) -> Tensor:
+    # In float32 the limit that includes 0 would be 0 itself.
+    above = x >= 0 if low == FROM_ZERO else x > low
+    return above & (x <= 0 if high == -FROM_ZERO else x < high)
 
 
 def _factors(term: Term, coordinate: int) -> Sequence[Factor]:

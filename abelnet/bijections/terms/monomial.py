@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from abelnet.bijections.intervals import Interval
+from abelnet.bijections.slopes import FROM_ZERO
 from abelnet.bijections.terms.base import Term
 from abelnet.bijections.terms.factors import Factor
 from abelnet.errors import AbelnetError
@@ -61,7 +62,8 @@ class Monomial(Term):
         for factor in self.factors:
             low, high = factor.domain
             one = x[..., factor.coordinate]
-            defined = defined & (one > low) & (one < high)
+            # In float32 the limit that includes 0 would be 0 itself.
+            defined = defined & (one >= 0 if low == FROM_ZERO else one > low) & (one < high)
             if not factor.is_defined_at_zero:
                 defined = defined & (one != 0)
         return defined

@@ -145,6 +145,8 @@ class Inversion(Plane):
     def enclose(self, a: Interval, b: Interval) -> tuple[Ranges, tuple[Ranges, Ranges]]:
         r2 = a.square() + b.square()
         straight, across = (b.square() - a.square()) / r2.square(), (a * b).scaled(-2.0) / r2.square()
+        # Cosine and sine of twice the angle, over the square of the length.
+        straight, across = (one.at_most(1 / r2.low) for one in (straight, across))
         return (a / r2, b / r2), ((straight, across), (across, -straight))
 
     def enclose_inverse(self, u: Interval, v: Interval) -> tuple[Ranges, tuple[Ranges, Ranges]]:
@@ -321,7 +323,8 @@ def _enclose_angle(a: Interval, b: Interval) -> Interval:
 def _enclose_polar_slopes(a: Interval, b: Interval) -> tuple[Ranges, Ranges]:
     """Returns the ranges of the derivatives of logarithm of length and of angle."""
     r2 = a.square() + b.square()
-    along, across = (one.or_whole_line(_jumps(a, b)) for one in (a / r2, b / r2))
+    # Cosine and sine of the angle, over the length.
+    along, across = (one.at_most(r2.low.rsqrt()).or_whole_line(_jumps(a, b)) for one in (a / r2, b / r2))
     return (along, across), (-across, along)
 
 
