@@ -184,6 +184,19 @@ VECTOR_CASES: dict[str, tuple[Callable[[torch.dtype], Invariants], list[float], 
         [4, 3],
     ),
     "heat": (_triangular([[monomial(0)], [monomial(0, 1)], [monomial(0, 1, 2)]], (1, 1, 0)), [0.5, 0.5, -9], [4, 4, 9]),
+    "twisted": (
+        _triangular(
+            [
+                [Planar("polar", 1, 2, 0), monomial(Power(1, 2.0))],
+                [monomial(1)],
+                [Planar("polar", 0, 2, 0), monomial(1), monomial(Exponential(1, 0.5))],
+            ],
+            (0, 0, 0),
+            [[1, 0.2], [1], [2, 0.3, -0.1]],
+        ),
+        [-1, -1, 0.5],
+        [1, 1, 2],
+    ),
     "implicit": (_implicit, [-2, -2], [2, 2]),
     "implicit_angle": (_implicit_angle, [-2, -2, -2], [2, 2, 2]),
 }

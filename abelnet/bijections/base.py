@@ -280,15 +280,21 @@ class Chain(Bijection):
             norm, region = norm * factor, (corners[0], corners[1])
         return Enclosure(norm, *region)
 
-    def expression(self, x: Expr, dimension: int = 0) -> Expr:
-        for bijection in self:
-            x = bijection.expression(x, dimension)
-        return x
+    def expression(self, x: Any, dimension: int = 0) -> Expr:
+        return self._composed([(one, one.expression) for one in self], x, dimension)
 
-    def inverse_expression(self, y: Expr, dimension: int = 0) -> Expr:
-        for bijection in reversed(list(self)):
-            y = bijection.inverse_expression(y, dimension)
-        return y
+    def inverse_expression(self, y: Any, dimension: int = 0) -> Expr:
+        return self._composed([(one, one.inverse_expression) for one in reversed(list(self))], y, dimension)
+
+    def _composed(self, maps: Sequence[tuple[Bijection, Callable[[Any, int], Expr]]], x: Any, dimension: int) -> Any:
+        """Composes expressions: of one number, or of all coordinates if a part mixes them."""
+        if self.is_elementwise:
+            for _, function in maps:
+                x = function(x, dimension)
+            return x
+        for part, function in maps:
+            x = [function(x[i] if part.is_elementwise else x, i) for i in range(self.dim)]
+        return x[dimension]
 
     def curves(self) -> list[Elementwise]:
         return [curve for bijection in self for curve in bijection.curves()]

@@ -121,15 +121,19 @@ class Interval:
 
     def cos(self) -> Interval:
         r"""Returns the range of :math:`\cos x`."""
-        ends = [self.low.cos(), self.high.cos()]
-        for place, value in ((0.0, 1.0), (math.pi, -1.0)):
-            turns = ((self.high - place) / (2 * math.pi)).floor() >= ((self.low - place) / (2 * math.pi)).ceil()
-            ends.append(torch.where(turns, value, ends[0]))
-        return Interval.hull(*ends)
+        return self._wave(torch.cos, 0.0)
 
     def sin(self) -> Interval:
         r"""Returns the range of :math:`\sin x`."""
-        return self.plus(-math.pi / 2).cos()
+        return self._wave(torch.sin, math.pi / 2)
+
+    def _wave(self, function: Callable[[Tensor], Tensor], top: float) -> Interval:
+        """Returns the range of a cosine whose first maximum is given."""
+        ends = [function(self.low), function(self.high)]
+        for place, value in ((top, 1.0), (top + math.pi, -1.0)):
+            turns = ((self.high - place) / (2 * math.pi)).floor() >= ((self.low - place) / (2 * math.pi)).ceil()
+            ends.append(torch.where(turns, value, ends[0]))
+        return Interval.hull(*ends)
 
 
 @dataclass(frozen=True)

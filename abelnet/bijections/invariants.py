@@ -4,9 +4,10 @@ from __future__ import annotations
 
 __all__ = ["Implicit", "Invariants", "Triangular", "plan"]
 
+import copy
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +16,7 @@ from abelnet.bijections.base import Bijection
 from abelnet.bijections.intervals import Enclosed, Interval, cells, largest_norm
 from abelnet.bijections.slopes import FROM_ZERO, Enclosure, Region
 from abelnet.bijections.steps import plan
-from abelnet.bijections.terms import Factor, Monomial, Planar, Term
+from abelnet.bijections.terms import PLANES, Exponential, Factor, Monomial, Planar, Power, Term
 from abelnet.checks import check_count, check_number, check_values, peek
 from abelnet.errors import AbelnetError
 from abelnet.symbols import symbolic_number
@@ -140,8 +141,65 @@ class Invariants(Bijection):
             for term in terms
             if isinstance(term, Planar)
         )
-        parts += [f"where the {name} map of ({names[i]}, {names[j]}) is defined" for name, i, j in planes]
+        for name, i, j in planes:
+            conditions = PLANES[name].condition.format(a=names[i], b=names[j]).split(", ")
+            parts += [one for one in conditions if one not in parts]
         return ", ".join(parts) or "all real numbers"
+
+    @torch.no_grad()
+    def translatable(self) -> list[bool]:
+        r"""Returns whether each coordinate may be measured from any origin without a change of the operation.
+
+        This is so if the invariants of :math:`x - o` are linear combinations of those of :math:`x`. For example,
+        :math:`m (x - o) = m x - o\, m`, but :math:`x - o` has a constant that does not add up.
+
+        Example:
+            >>> from abelnet.bijections.terms import Monomial, Power
+            >>> mass, moment = Monomial((Power(0),)), Monomial((Power(0), Power(1)))
+            >>> Triangular(2, [[mass], [moment]], [[1.0], [1.0]], signs=[1, 0]).translatable()
+            [False, True]
+        """
+        generator = torch.Generator().manual_seed(0)
+        count = 8 * sum(map(len, self.invariants)) + 8
+        x = 0.5 + torch.rand(count, self.dim, generator=generator, dtype=torch.float64)
+        x = x * torch.tensor([sign or 1 for sign in self.signs])
+        x = x[self._is_defined(x).all(-1)]
+        found = []
+        for i in range(self.dim):
+            terms = [term for terms in self.invariants for term in terms if i in term.coordinates]
+            if self.signs[i] or not all(isinstance(term, Monomial) and _is_smooth(term.on(i)) for term in terms):
+                found.append(False)
+                continue
+            moved = x.clone()
+            moved[:, i] += 1
+            here, there = self._sums(x), self._sums(moved)
+            unit = here.abs().amax(0).clamp(min=torch.finfo(torch.float64).tiny)
+            mixed = torch.linalg.lstsq(here / unit, there).solution
+            error = (here / unit @ mixed - there).abs().amax(0)
+            found.append(len(x) > 2 * self.dim and bool((error <= 1e-9 * there.abs().amax(0)).all()))
+        return found
+
+    def with_origin(self, origin: Sequence[float]) -> Self:
+        """Returns a copy whose coordinates are measured from another origin, for the same operation but for rounding.
+
+        Choose the middle of the elements, where those of other coordinates cancel. Raises if a coordinate is not
+        :meth:`translatable`.
+
+        Example:
+            >>> from abelnet.bijections.terms import Monomial, Power
+            >>> mass, moment = Monomial((Power(0),)), Monomial((Power(0), Power(1)))
+            >>> Triangular(2, [[mass], [moment]], [[1.0], [1.0]], signs=[1, 0]).with_origin([0.0, 1e6]).origin
+            [0.0, 1000000.0]
+        """
+        if len(origin) != self.dim or not all(map(math.isfinite, origin)):
+            raise AbelnetError(f"origin: expected {self.dim} finite numbers, got {list(origin)}")
+        movable = self.translatable()
+        for i, (old, new) in enumerate(zip(self.origin, origin, strict=True)):
+            if new != old and not movable[i]:
+                raise AbelnetError(f"origin: expected {old} for coordinate {i}, which another would change the law of")
+        found = copy.deepcopy(self)
+        found.origin = [float(one) for one in origin]
+        return found
 
     def probes(self) -> Tensor:
         generator = torch.Generator().manual_seed(0)
@@ -506,6 +564,14 @@ def _hull(values: Sequence[Interval]) -> tuple[Tensor, Tensor]:
 def _nothing_known(dim: int) -> Enclosure:
     ends = torch.full((dim,), math.inf, dtype=torch.float64)
     return Enclosure(math.inf, -ends, ends)
+
+
+def _is_smooth(factors: Sequence[Factor]) -> bool:
+    """Returns whether factors are defined on all real numbers, from any origin."""
+    return all(
+        isinstance(factor, Exponential) or (isinstance(factor, Power) and factor.exponent in range(1, 100))
+        for factor in factors
+    )
 
 
 def _is_between(x: Tensor, low: float, high: float) -> Tensor:

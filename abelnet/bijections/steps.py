@@ -204,10 +204,10 @@ def _single(
     if len(factors) != 1:
         return None
     (own,) = factors
-    if len(own) != 1 or not (own[0].is_injective or signs[i] != 0):
-        return None
     everywhere = [factor for one in invariants for term in one if isinstance(term, Monomial) for factor in term.on(i)]
     sign = signs[i] or int(any(factor.domain != EVERYWHERE for factor in everywhere))
+    if len(own) != 1 or not (own[0].is_injective or sign != 0):
+        return None
     return _Single(j, terms, own[0], sign, has_zero=all(factor.is_defined_at_zero for factor in everywhere))
 
 

@@ -32,11 +32,13 @@ class Plane(ABC):
     Attributes:
         name: Name of the map.
         formula: Formula of both parts.
+        condition: Where the map is defined, with the names ``{a}`` and ``{b}``.
         periods: Period of each part; 0 if it has none.
     """
 
     name: ClassVar[str]
     formula: ClassVar[str]
+    condition: ClassVar[str]
     periods: ClassVar[tuple[float, float]] = (0.0, 0.0)
 
     @abstractmethod
@@ -81,6 +83,7 @@ class Polar(Plane):
 
     name = "polar"
     formula = "log|a + i·b|, arg(a + i·b)"
+    condition = "{a} ≠ 0 or {b} ≠ 0"
     periods = (0.0, 2 * math.pi)
 
     def is_defined(self, a: Tensor, b: Tensor) -> Tensor:
@@ -124,6 +127,7 @@ class Inversion(Plane):
 
     name = "inversion"
     formula = "a / (a^2 + b^2), b / (a^2 + b^2)"
+    condition = "{a} ≠ 0 or {b} ≠ 0"
 
     def is_defined(self, a: Tensor, b: Tensor) -> Tensor:
         return (a != 0) | (b != 0)
@@ -164,6 +168,7 @@ class Split(Plane):
 
     name = "split"
     formula = "log(a + b), log(a − b)"
+    condition = "{a} > |{b}|"
 
     def is_defined(self, a: Tensor, b: Tensor) -> Tensor:
         return a > b.abs()
@@ -209,6 +214,7 @@ class Lorentz(Plane):
 
     name = "Lorentz"
     formula = "a / (1 − b^2)^(1/2), a·b / (1 − b^2)^(1/2)"
+    condition = "{a} ≠ 0, |{b}| < 1"
 
     def is_defined(self, a: Tensor, b: Tensor) -> Tensor:
         return (b.abs() < 1) & (a != 0)
@@ -266,6 +272,7 @@ class Cartesian(Plane):
 
     name = "Cartesian"
     formula = "a·cos(b), a·sin(b)"
+    condition = "{a} ≥ 0, |{b}| ≤ 2π"
 
     def is_defined(self, a: Tensor, b: Tensor) -> Tensor:
         return (a >= 0) & (b.abs() <= 2 * math.pi)
