@@ -34,7 +34,8 @@ def interval(low: float, high: float) -> Interval:
 
 def holds(found: Interval, values: Tensor) -> bool:
     values = values[values.isfinite()]
-    return bool(((values >= found.low - 1e-12) & (values <= found.high + 1e-12)).all())
+    rounding = 1e-12 + 1e-12 * values.abs()
+    return bool(((values >= found.low - rounding) & (values <= found.high + rounding)).all())
 
 
 @settings(deadline=None, max_examples=200)
@@ -54,8 +55,7 @@ def test_pairs(x: list[float], y: list[float]) -> None:
     assert holds(first + second, a + b)
     assert holds(first - second, a - b)
     assert holds(first * second, a * b)
-    quotient = first / second
-    assert bool((((a / b).isnan()) | (a / b >= quotient.low * (1 + 1e-9) - 1e-9) | quotient.low.isinf()).all())
+    assert holds(first / second, a / b)
 
 
 def test_the_whole_line_where_nothing_is_known() -> None:
