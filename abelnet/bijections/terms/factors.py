@@ -111,8 +111,8 @@ class Power(Factor):
 
     @property
     def complexity(self) -> float:
-        size = abs(self.exponent)
-        return (size if self.exponent > 0 else 1.2 * size) + (0.0 if self._is_whole else 1.5)
+        size = max(1.0, abs(self.exponent))
+        return (size if self.exponent > 0 else 1.2 * size) + (0.0 if self._is_whole else 1.0)
 
     @property
     def _is_whole(self) -> bool:
@@ -231,7 +231,7 @@ class Exponential(Factor):
 
     @property
     def complexity(self) -> float:
-        return 2.5
+        return 3.0
 
     def forward(self, x: Tensor) -> Tensor:
         # Powers of 10 to the last bit, where the exponential of a product would lose some.

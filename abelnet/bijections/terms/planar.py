@@ -34,12 +34,14 @@ class Plane(ABC):
         formula: Formula of both parts.
         condition: Where the map is defined, with the names ``{a}`` and ``{b}``.
         periods: Period of each part; 0 if it has none.
+        is_symmetric: Whether exchanging a and b gives the same invariants.
     """
 
     name: ClassVar[str]
     formula: ClassVar[str]
     condition: ClassVar[str]
     periods: ClassVar[tuple[float, float]] = (0.0, 0.0)
+    is_symmetric: ClassVar[bool] = False
 
     @abstractmethod
     def is_defined(self, a: Tensor, b: Tensor) -> Tensor:
@@ -82,6 +84,7 @@ class Polar(Plane):
     r"""Logarithm of a complex number, :math:`\log |a + i b|` and :math:`\arg(a + i b)`: products of complex numbers."""
 
     name = "polar"
+    is_symmetric = True
     formula = "log|a + i·b|, arg(a + i·b)"
     condition = "{a} ≠ 0 or {b} ≠ 0"
     periods = (0.0, 2 * math.pi)
@@ -126,6 +129,7 @@ class Inversion(Plane):
     r"""Inversion in the unit circle, :math:`a / (a^2 + b^2)` and :math:`b / (a^2 + b^2)`: parallel impedances."""
 
     name = "inversion"
+    is_symmetric = True
     formula = "a / (a^2 + b^2), b / (a^2 + b^2)"
     condition = "{a} ≠ 0 or {b} ≠ 0"
 

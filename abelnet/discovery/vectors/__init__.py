@@ -1,0 +1,1 @@
+"""Laws on vectors, whose coordinates mix, by additive invariants."""

@@ -1,0 +1,204 @@
+r"""Rows :math:`a_r = \sum_i B(x_{ri}) - B(y_r)` of terms, and errors of invariants in units of the results.
+
+An invariant :math:`f = \sum_k c_k B_k` has :math:`a_r \cdot c = 0` for all examples. Noise :math:`\delta` in a result
+changes it by :math:`c^\top J_r \delta`, with :math:`J_r = \partial B / \partial y`, so its error in units of the results is
+
+.. math:: e^2(c) = \operatorname{mean}_r \frac{(a_r \cdot c)^2}{c^\top J_r D J_r^\top c}
+
+with the variances :math:`D` of the results (the Sampson error): 0.01 is one percent of their spread, whatever
+:math:`f` is.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Rows", "Solution"]
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from abelnet.bijections.terms import Term
+from abelnet.multisets import Multisets
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+# Diagonal loading of matrices that are inverted, relative to their own diagonal.
+_LOADING = 1e-13
+_ROUNDS = 4
+
+
+class Solution(NamedTuple):
+    """Subset of terms with their best coefficients, in units of their scales.
+
+    Attributes:
+        columns: Columns of the terms.
+        coefficients: Coefficients of the scaled terms.
+        error: Root of the mean squared Sampson error.
+    """
+
+    columns: tuple[int, ...]
+    coefficients: Array
+    error: float
+
+
+class Rows:
+    """Rows of terms over examples, with gradients at the results.
+
+    Arguments:
+        examples: Multisets of vectors with their results.
+        terms: The terms.
+        at: Results, or the points near them at which known invariants add up, :math:`(R, d)`.
+        units: Standard deviation of each coordinate of the results, :math:`(d)`.
+        known: Gradients of known invariants at these points, :math:`(R, m, d)`; gradients of the terms along their
+            level sets count only.
+        sums: Sums of the terms over the elements of each example :math:`(R, K)`, if known.
+    """
+
+    def __init__(
+        self,
+        examples: Multisets,
+        terms: Sequence[Term],
+        at: Tensor,
+        units: Tensor,
+        known: Array | None = None,
+        sums: Array | None = None,
+    ) -> None:
+        self.terms = list(terms)
+        self.sums = sum_terms(examples, terms) if sums is None else sums
+        of_results = np.stack([term.values(at).numpy() for term in terms], 1)
+        a = self.sums - of_results
+        for k, term in enumerate(terms):
+            if term.period:
+                a[:, k] = (a[:, k] + term.period / 2) % term.period - term.period / 2
+        j = np.stack([(term.gradient(at) * units).numpy() for term in terms], 1)
+        # Columns of one size, so that eigenproblems are well scaled.
+        size = np.sqrt(np.mean(of_results**2, 0))
+        spread = of_results.std(0)
+        self.scale = np.where(spread > 1e-9 * size, spread, np.maximum(size, 1e-300))
+        self.a, j = a / self.scale, j / self.scale[:, None]
+        self.full = np.linalg.norm(j, axis=2)
+        if known is not None:
+            g = known * units.numpy()
+            j = j - np.einsum("rkd,rde->rke", j, np.linalg.pinv(g) @ g)
+        self.j = j
+
+    def rows(self, kept: Any) -> Rows:
+        """Returns the same terms on some of the examples."""
+        one = object.__new__(Rows)
+        one.terms, one.scale = self.terms, self.scale
+        one.sums, one.a, one.j, one.full = self.sums[kept], self.a[kept], self.j[kept], self.full[kept]
+        return one
+
+    def errors(self, columns: Sequence[int], c: Array) -> Array:
+        """Returns the squared Sampson error of each example."""
+        places = list(columns)
+        gradient = np.einsum("rkd,k->rd", self.j[:, places], c)
+        found: Array = (self.a[:, places] @ c) ** 2 / np.maximum((gradient**2).sum(1), 1e-300)
+        return found
+
+    def novelty(self, columns: Sequence[int], c: Array) -> float:
+        """Returns how much of the gradient of an invariant is along the level sets of known ones, from 0 to 1."""
+        places = list(columns)
+        along = np.linalg.norm(np.einsum("rkd,k->rd", self.j[:, places], c), axis=1)
+        return float(np.median(along / (self.full[:, places] @ np.abs(c) + 1e-300)))
+
+    def best(self, subsets: Array, keep: int) -> list[Solution]:
+        """Returns the best of many subsets of terms, all of one size, with their coefficients.
+
+        Arguments:
+            subsets: Columns of each subset, :math:`(M, k)`.
+            keep: Number of subsets to return.
+        """
+        if len(subsets) == 0:
+            return []
+        size = subsets.shape[1]
+        if size > 1:
+            # Rows in units of their own, as the Sampson error has them for each set of terms.
+            weights = 1 / np.maximum((self.j**2).sum((1, 2)), 1e-300)
+            s = (self.a * weights[:, None]).T @ self.a / len(self.a)
+            n = np.einsum("rkd,rld,r->kl", self.j, self.j, weights, optimize=True) / len(self.j)
+            s = s + np.diag(_LOADING * np.diag(s) + 1e-30)
+            values = []
+            for part in np.array_split(subsets, max(1, len(subsets) // 20_000)):
+                rows, columns = part[:, :, None], part[:, None, :]
+                values.append(_largest(s[rows, columns], n[rows, columns])[0])
+            order = np.argsort(-np.concatenate(values), kind="stable")[:keep]
+            subsets = subsets[order]
+        return self.solve(subsets)
+
+    def solve(self, subsets: Array) -> list[Solution]:
+        """Returns the coefficients of each subset :math:`(M, k)` that minimize the Sampson error, by reweighting."""
+        found: list[Solution] = []
+        for part in np.array_split(subsets, max(1, subsets.size * len(self.a) // 2_000_000)):
+            found += self._solve(part)
+        return found
+
+    def _solve(self, subsets: Array) -> list[Solution]:
+        a, j = np.moveaxis(self.a[:, subsets], 1, 0), np.moveaxis(self.j[:, subsets], 1, 0)  # (M, R, k), (M, R, k, d)
+        count, size = subsets.shape
+        best, c = np.full(count, math.inf), np.ones((count, size))
+        kept = c.copy()
+        weights = np.ones(a.shape[:2])
+        for sweep in range(_ROUNDS + 1 if size > 1 else 1):
+            if size > 1:
+                weighted = a * weights[..., None]
+                s = np.swapaxes(weighted, 1, 2) @ a
+                flat = (j * np.sqrt(weights)[..., None, None]).transpose(0, 2, 1, 3).reshape(count, size, -1)
+                n = flat @ np.swapaxes(flat, 1, 2)
+                diagonal = np.einsum("mkk->mk", s)
+                s = s + np.eye(size) * (_LOADING * diagonal + 1e-300)[:, None]
+                c = _largest(s, n)[1]
+            gradient = (np.einsum("mrkd,mk->mrd", j, c) ** 2).sum(2)
+            errors = np.mean(np.einsum("mrk,mk->mr", a, c) ** 2 / np.maximum(gradient, 1e-300), 1)
+            better = errors < best
+            best, kept = np.where(better, errors, best), np.where(better[:, None], c, kept)
+            if not better.any():
+                break
+            floor = 1e-12 * gradient.mean(1, keepdims=True) + 1e-300
+            weights = 1 / np.maximum(gradient, floor)
+            weights /= weights.mean(1, keepdims=True)
+        columns = (tuple(map(int, one)) for one in subsets)
+        return [
+            Solution(one, coefficients, math.sqrt(float(error)))
+            for one, coefficients, error in zip(columns, kept, best, strict=True)
+        ]
+
+    def refine(self, columns: Sequence[int], c: Array, sweeps: int = 20) -> Solution:
+        """Returns coefficients to full precision, from singular vectors rather than squares of the rows."""
+        places, best = list(columns), Solution(tuple(columns), c, math.sqrt(float(self.errors(columns, c).mean())))
+        if len(places) == 1:
+            return best
+        a, j = self.a[:, places], self.j[:, places]
+        for _ in range(sweeps):
+            gradient = np.einsum("rkd,k->rd", j, best.coefficients)
+            square = (gradient**2).sum(1)
+            weights = 1 / np.maximum(square, 1e-12 * square.mean())
+            n = np.einsum("rkd,rld,r->kl", j, j, weights)
+            values, vectors = np.linalg.eigh(n)
+            whole = values > 1e-14 * values[-1]
+            # Directions without gradient are constants, which have no error of their own.
+            units = vectors / np.sqrt(np.where(whole, values, 1e-14 * values[-1]))
+            found = units @ np.linalg.svd((a * np.sqrt(weights)[:, None]) @ units, full_matrices=False)[2][-1]
+            error = math.sqrt(float(self.errors(columns, found).mean()))
+            if not error < best.error * (1 - 1e-9):
+                break
+            best = Solution(tuple(columns), found, error)
+        return best
+
+
+def sum_terms(examples: Multisets, terms: Sequence[Term]) -> Array:
+    """Returns the sum of each term over the elements of each example, :math:`(R, K)`."""
+    starts = examples.ptr[:-1].numpy()
+    columns = torch.stack([term.values(examples.values) for term in terms], 1).numpy()
+    found: Array = np.add.reduceat(columns, starts, axis=0)
+    return found
+
+
+def _largest(s: Array, n: Array) -> tuple[Array, Array]:
+    """Returns the largest eigenvalue of :math:`S^{-1} N` and its vector, for each pair of symmetric matrices."""
+    inverse = np.linalg.inv(np.linalg.cholesky(s))
+    values, vectors = np.linalg.eigh(inverse @ n @ np.swapaxes(inverse, -1, -2))
+    return values[..., -1], np.einsum("...ji,...j->...i", inverse, vectors[..., -1])
