@@ -184,6 +184,22 @@ VECTOR_CASES: dict[str, tuple[Callable[[torch.dtype], Invariants], list[float], 
         [4, 3],
     ),
     "heat": (_triangular([[monomial(0)], [monomial(0, 1)], [monomial(0, 1, 2)]], (1, 1, 0)), [0.5, 0.5, -9], [4, 4, 9]),
+    "pooled_covariance": (
+        _triangular(
+            [[monomial(0)], [monomial(0, 1)], [monomial(0, 2)], [monomial(3), monomial(0, 1, 2)]], (1, 0, 0, 0)
+        ),
+        [1, -2, -2, -9],
+        [20, 2, 2, 9],
+    ),
+    "pooled_skewness": (
+        _triangular(
+            [*POOLED, [monomial(3), monomial(1, 2), monomial(0, Power(1, 3.0))]],
+            (1, 0, 1, 0),
+            [[1], [1], [1, 1], [1, 3, 1]],
+        ),
+        [1, -2, 0, -9],
+        [20, 2, 9, 9],
+    ),
     "twisted": (
         _triangular(
             [

@@ -420,6 +420,8 @@ def test_only_an_origin_that_keeps_the_law_is_taken() -> None:
         "beta": [False, False],
         "complex_product": [False, False],
         "heat": [False, False, True],
+        "pooled_covariance": [False, True, True, False],
+        "pooled_skewness": [False, True, False, False],
         "implicit": [False, False],
     }
     for name, movable in expected.items():
