@@ -264,11 +264,13 @@ class Invariants(Bijection):
         The norm is infinite if the box is, or if it contains a pole, or negative numbers at which an angle jumps.
         """
         low, high = (self._from_origin(end.double()) for end in region)
-        if not bool((low.isfinite() & high.isfinite()).all()):
-            return _nothing_known(self.dim)
         for end, (bottom, top) in zip(zip(low.tolist(), high.tolist(), strict=True), self._ends, strict=True):
             if end[0] < bottom or end[1] > top:
-                raise AbelnetError(f"region: expected a box of the domain, {self.describe_domain()}, got others")
+                raise AbelnetError(
+                    f"region: expected a box of the domain, {self.describe_domain()}, got {end[0]:g} to {end[1]:g}"
+                )
+        if not bool((low.isfinite() & high.isfinite()).all()):
+            return _nothing_known(self.dim)
         box = cells(low, high)
         jacobian, values = [], []
         for one, terms in zip(self.coefficients, self.invariants, strict=True):

@@ -99,20 +99,19 @@ class _Single(Step):
         scale = y.new_zeros(y.shape[:-1])
         for k, term in self._scale:
             scale = scale + c[k] * term.values(x)
-        value = rest / scale
-        root = self._factor.inverse(value)
-        found[self._factor.coordinate] = self._within(root, value, size / scale.detach().abs())
+        root = self._factor.inverse(rest / scale)
+        at_zero = self._factor.forward(torch.zeros_like(root.detach())) * scale.detach()
+        near = (rest.detach() - at_zero).abs() <= _ROUNDING * torch.finfo(y.dtype).eps * size
+        found[self._factor.coordinate] = self._within(root, near & (scale.detach() != 0))
 
-    def _within(self, root: Tensor, value: Tensor, size: Tensor) -> Tensor:
+    def _within(self, root: Tensor, near_zero: Tensor) -> Tensor:
         """Returns the root of the right sign; 0 if that is so up to rounding, NaN if it is not."""
         if self._sign == 0:
             return root
         root = -root if self._sign < 0 and not self._factor.is_injective else root
         if not self._has_zero:
             return torch.where(self._sign * root > 0, root, math.nan)
-        error = (value.detach() - self._factor.forward(torch.zeros_like(value))).abs()
-        near = error <= _ROUNDING * torch.finfo(value.dtype).eps * size
-        return torch.where(self._sign * root >= 0, root, torch.where(near, 0.0, math.nan).to(root))
+        return torch.where(self._sign * root >= 0, root, torch.where(near_zero, 0.0, math.nan).to(root))
 
     def solve_expressions(self, coefficients: Sequence[Sequence[Any]], y: Sequence[Expr], found: list[Any]) -> None:
         c = coefficients[self._j]

@@ -140,6 +140,16 @@ def test_results_at_the_end_of_the_domain_up_to_rounding_are_there(dtype: torch.
     assert group.bijection.inverse(torch.tensor([1.0, 2.0, 3.0], dtype=dtype))[2].isnan()
 
 
+def test_places_of_no_mass_are_none() -> None:
+    bijection = Triangular(2, [[monomial(0)], [monomial(0, 1)]], [[1.0], [1.0]], [1, 1], dtype=F64)
+    y = torch.tensor([[0.0, 0.0], [0.0, -1.0], [-1.0, 1.0], [1.0, -1e-17], [1e-300, -1e-300]], dtype=F64)
+    x = bijection.inverse(y)
+    assert x[0].isnan().tolist() == [False, True]
+    assert x[1].isnan().tolist() == [False, True]
+    assert x[2].isnan().all()
+    assert x[3:].isnan().tolist() == [[False, True]] * 2
+
+
 def test_terms_elsewhere_choose_the_root() -> None:
     """A coordinate that has a logarithm in one invariant is positive in all."""
     terms = [[monomial(Power(0, 2.0))], [monomial(1), monomial(Logarithm(0))]]
@@ -233,6 +243,18 @@ def test_laws_hold_and_streams_fold(name: str) -> None:
         assert relative_error(group.cumulative(few)[-1], expected) <= 1e-11
         assert relative_error(group.divide(group(few, x[5:10]), x[5:10]), few) <= 1e-8
         assert relative_error(group.power(few, 2), group(few, few)) <= 1e-11
+
+
+@pytest.mark.parametrize(
+    "name", ["pooled_variance", "real_powers", "impedance", "split_complex", "relativistic", "twisted"]
+)
+def test_compiled_and_exported(name: str) -> None:
+    torch.compiler.reset()
+    group, x = AbelianGroup(make(name)), vectors(name, 6)
+    compiled = torch.compile(group, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x, x.flip(0)), group(x, x.flip(0)), rtol=1e-12, atol=1e-12)
+    exported = torch.export.export(group, (x, x.flip(0)))
+    torch.testing.assert_close(exported.module()(x, x.flip(0)), group(x, x.flip(0)), rtol=1e-12, atol=1e-12)
 
 
 @settings(deadline=None, max_examples=100)
@@ -382,8 +404,10 @@ def test_boxes_without_bounds() -> None:
     assert lipschitz(center, (torch.tensor([0.0, -1.0]), torch.tensor([1.0, 1.0]))).inverse == math.inf
     wide = center.slope_bounds((torch.tensor([0.0, -math.inf]), torch.tensor([1.0, math.inf])))
     assert wide.norm == math.inf
-    with pytest.raises(AbelnetError, match="region: expected a box of the domain, x1 ≥ 0, got others"):
+    with pytest.raises(AbelnetError, match="region: expected a box of the domain, x1 ≥ 0, got -1 to 1"):
         center.slope_bounds((torch.tensor([-1.0, 0.0]), torch.tensor([1.0, 1.0])))
+    with pytest.raises(AbelnetError, match="region: expected a box of the domain, x1 ≥ 0, got -inf to inf"):
+        merge_bound(AbelianGroup(center), 0.1, 4, 16)
     product = make("complex_product")
     for low in ([-1.0, -1.0], [-2.0, -1.0]):
         assert product.slope_bounds((torch.tensor(low), torch.tensor([-0.5, 1.0]))).norm == math.inf
