@@ -182,9 +182,7 @@ CORE: dict[str, VectorLaw] = {
         pooled,
         ("n", "n·mean", "m2 + n·mean^2"),
     ),
-    "Gaussian fusion": VectorLaw(
-        ("mu", "v"), columns(normal(3, 2), uniform(0.3, 3)), fusion, ("1 / v", "mu / v")
-    ),
+    "Gaussian fusion": VectorLaw(("mu", "v"), columns(normal(3, 2), uniform(0.3, 3)), fusion, ("1 / v", "mu / v")),
     "complex product": VectorLaw(
         ("a", "b"),
         columns(normal(0.2, 1), normal(0.1, 1)),
@@ -232,9 +230,7 @@ MORE: dict[str, VectorLaw] = {
         collision,
         ("m", "m·v", "U + 0.5·m·v^2"),
     ),
-    "dual numbers": VectorLaw(
-        ("a", "b"), columns(uniform(0.5, 2), normal(0, 1)), dual, ("log(a)", "b / a")
-    ),
+    "dual numbers": VectorLaw(("a", "b"), columns(uniform(0.5, 2), normal(0, 1)), dual, ("log(a)", "b / a")),
     "product with error": VectorLaw(
         ("v", "s"),
         columns(uniform(0.5, 2), uniform(0.05, 0.3)),
@@ -290,9 +286,7 @@ WIDER: dict[str, VectorLaw] = {
     ),
     "pooled skewness": VectorLaw(
         ("n", "mean", "m2", "m3"),
-        columns(
-            lambda g, n: g.integers(2, 30, n).astype(float), normal(2, 2), uniform(1, 40), normal(0, 30)
-        ),
+        columns(lambda g, n: g.integers(2, 30, n).astype(float), normal(2, 2), uniform(1, 40), normal(0, 30)),
         pooled_skewness,
         ("n", "n·mean", "m2 + n·mean^2", "m3 + 3·mean·m2 + n·mean^3"),
     ),

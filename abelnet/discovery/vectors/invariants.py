@@ -51,6 +51,10 @@ _REFINED, _SEARCH_STEPS = 6, 24
 _ROUNDING = 4.0
 _MOST_DIGITS = 12
 _PROJECTIONS = 3
+# Sets of terms whose subsets are tried as well, the best.
+_SIMPLIFIED = 40
+# Fraction of results, moved onto known invariants, at which a term has to be finite.
+_DEFINED = 0.98
 # Invariants whose distance from the results is measured, by this many steps.
 _MEASURED, _STEPS = 200, 3
 # Part of the results, the farthest, that is left out of this distance.
@@ -175,15 +179,18 @@ class _Search:
             gradients = torch.stack([one.gradient(at) for one in known], 1).numpy()
             # Where a result was moved out of the domain of a term, or onto a singular point, the row says nothing.
         rows = Rows(self.examples, self.terms, at, self.units, gradients, self.sums)
-        sound = np.isfinite(rows.a).all(1) & np.isfinite(rows.j).all((1, 2))
+        finite = np.isfinite(rows.a) & np.isfinite(rows.j).all(2)
+        rows = rows.take(np.flatnonzero(finite.mean(0) >= _DEFINED))
+        sound = finite[:, finite.mean(0) >= _DEFINED].all(1)
         rows = rows.rows(sound)
         seen = frozenset().union(*(one.coordinates for one in known))
         pool = [
             (one, rows)
-            for subsets in self._subsets(seen)
+            for subsets in self._subsets(rows.terms, seen)
             for one in rows.best(subsets, _KEPT)
             if rows.novelty(one.columns, one.coefficients) > _NEW
         ]
+        pool += [(one, rows) for one in _simpler(rows, [one for one, _ in pool])]
         best = min((one.error for one, _ in pool), default=math.inf)
         if best > _EXACT:
             pool += self._parametric(at, gradients, seen, sound)
@@ -242,23 +249,26 @@ class _Search:
         return math.sqrt(float(kept.mean()))
 
     def _moved(self, known: Sequence[Invariant]) -> Tensor:
-        sums = [torch.from_numpy(sum_terms(self.examples, one.terms)) @ torch.tensor(one.coefficients).double() for one in known]
+        sums = [
+            torch.from_numpy(sum_terms(self.examples, one.terms)) @ torch.tensor(one.coefficients).double()
+            for one in known
+        ]
         results = self.examples.targets
         return project(known, torch.stack(sums, 1) if sums else results[:, :0], results, self.units)
 
-    def _subsets(self, seen: frozenset[int]) -> Iterator[Array]:
+    def _subsets(self, terms: Sequence[Term], seen: frozenset[int]) -> Iterator[Array]:
         """Yields sets of terms, as columns :math:`(M, k)`, each with a term that has a new coordinate.
 
         An invariant of known coordinates only is not new unless the known ones are fewer than their coordinates, as
         those of a map of the plane.
         """
-        everything = list(range(len(self.terms)))
+        everything = list(range(len(terms)))
         left = [i for i in range(self.examples.dim) if i not in seen]
         if self.examples.dim <= _ALL_AT_ONCE or not left:
             scopes = [(everything, everything)]
         else:
             count = min(1 if seen else 2, len(left))
-            scopes = [self._scope(seen, frozenset(new)) for new in itertools.combinations(left, count)]
+            scopes = [_scope(terms, seen, frozenset(new)) for new in itertools.combinations(left, count)]
         for leads, others in scopes:
             for size in range(1, _LARGEST_SET + 1):
                 columns = list(others)
@@ -266,12 +276,6 @@ class _Search:
                 while len(leads) * math.comb(len(columns), size - 1) > _MOST_SETS * (size if leads == others else 1):
                     columns.pop()
                 yield _sets(leads[: len(columns)] if leads == others else leads, columns, size)
-
-    def _scope(self, seen: frozenset[int], new: frozenset[int]) -> tuple[list[int], list[int]]:
-        """Returns the plainest terms with new coordinates, and all terms of these and known coordinates."""
-        inside = [k for k, term in enumerate(self.terms) if term.coordinates <= seen | new]
-        leads = [k for k in inside if self.terms[k].coordinates & new][:_LEADS]
-        return leads, [k for k in inside if k in leads or not self.terms[k].coordinates & new]
 
     def _parametric(
         self, at: Tensor, gradients: Array | None, seen: frozenset[int], sound: np.ndarray[Any, np.dtype[np.bool_]]
@@ -303,11 +307,20 @@ class _Search:
             if not math.isfinite(error):
                 continue
             value, best = _minimize(lambda theta, term=option.term: error_of(term(theta)), option)
-            term = plain_parameter(option.term(value), lambda one, best=best: error_of(one) <= best * (1 + 1e-3) + _EXACT / 10)
+            term = plain_parameter(
+                option.term(value), lambda one, best=best: error_of(one) <= best * (1 + 1e-3) + _EXACT / 10
+            )
             rows = rows_of([term])
             if rows is not None:
                 found += [(one, rows) for one in rows.solve(np.array([[0]]))]
         return found
+
+
+def _scope(terms: Sequence[Term], seen: frozenset[int], new: frozenset[int]) -> tuple[list[int], list[int]]:
+    """Returns the plainest terms with new coordinates, and all terms of these and known coordinates."""
+    inside = [k for k, term in enumerate(terms) if term.coordinates <= seen | new]
+    leads = [k for k in inside if terms[k].coordinates & new][:_LEADS]
+    return leads, [k for k in inside if k in leads or not terms[k].coordinates & new]
 
 
 def _sets(leads: Sequence[int], columns: Sequence[int], size: int) -> Array:
@@ -338,6 +351,20 @@ def _minimize(function: Callable[[float], float], option: Parametric) -> tuple[f
         options={"xatol": 1e-12 * abs(option.start), "maxiter": 60},
     )
     return float(found.x), function(float(found.x))
+
+
+def _simpler(rows: Rows, found: Sequence[Solution]) -> Iterator[Solution]:
+    """Yields the subsets of the best sets of terms, of which a rough ranking may have missed some."""
+    known = {one.columns for one in found}
+    best = sorted(found, key=lambda one: one.error)[:_SIMPLIFIED]
+    for size in range(1, _LARGEST_SET):
+        subsets = {part for one in best for part in itertools.combinations(one.columns, size)} - known
+        if subsets:
+            yield from (
+                one
+                for one in rows.solve(np.array(sorted(subsets), dtype=np.int64))
+                if rows.novelty(one.columns, one.coefficients) > _NEW
+            )
 
 
 def _invariant(rows: Rows, solution: Solution) -> Invariant:

@@ -28,6 +28,10 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 # Diagonal loading of matrices that are inverted, relative to their own diagonal.
 _LOADING = 1e-13
 _ROUNDS = 4
+# Errors of more than this many standard deviations, estimated from the median of their squares, are outliers.
+_OUTLIER, _MEDIAN = 4.0, 0.455
+# Smaller errors are rounding.
+_ROUNDING = 1e-9
 
 
 class Solution(NamedTuple):
@@ -85,6 +89,18 @@ class Rows:
             j = j - np.einsum("rkd,rde->rke", j, np.linalg.pinv(g) @ g)
         self.j = j
 
+    def take(self, columns: Any) -> Rows:
+        """Returns some of the terms."""
+        one = object.__new__(Rows)
+        one.terms, one.scale = [self.terms[k] for k in columns], self.scale[columns]
+        one.sums, one.a, one.j, one.full = (
+            self.sums[:, columns],
+            self.a[:, columns],
+            self.j[:, columns],
+            self.full[:, columns],
+        )
+        return one
+
     def rows(self, kept: Any) -> Rows:
         """Returns the same terms on some of the examples."""
         one = object.__new__(Rows)
@@ -93,11 +109,13 @@ class Rows:
         return one
 
     def errors(self, columns: Sequence[int], c: Array) -> Array:
-        """Returns the squared Sampson error of each example."""
+        """Returns the squared Sampson error of each example, those of outliers limited."""
+        return _limited(self._squares(columns, c))[0]
+
+    def _squares(self, columns: Sequence[int], c: Array) -> Array:
         places = list(columns)
         gradient = np.einsum("rkd,k->rd", self.j[:, places], c)
-        found: Array = (self.a[:, places] @ c) ** 2 / np.maximum((gradient**2).sum(1), 1e-300)
-        return found
+        return _ratio((self.a[:, places] @ c) ** 2, (gradient**2).sum(1))
 
     def novelty(self, columns: Sequence[int], c: Array) -> float:
         """Returns how much of the gradient of an invariant is along the level sets of known ones, from 0 to 1."""
@@ -152,13 +170,15 @@ class Rows:
                 s = s + np.eye(size) * (_LOADING * diagonal + 1e-300)[:, None]
                 c = _largest(s, n)[1]
             gradient = (np.einsum("mrkd,mk->mrd", j, c) ** 2).sum(2)
-            errors = np.mean(np.einsum("mrk,mk->mr", a, c) ** 2 / np.maximum(gradient, 1e-300), 1)
+            squares = _ratio(np.einsum("mrk,mk->mr", a, c) ** 2, gradient)
+            limited, influence = _limited(squares)
+            errors = limited.mean(1)
             better = errors < best
             best, kept = np.where(better, errors, best), np.where(better[:, None], c, kept)
             if not better.any():
                 break
             floor = 1e-12 * gradient.mean(1, keepdims=True) + 1e-300
-            weights = 1 / np.maximum(gradient, floor)
+            weights = influence / np.maximum(gradient, floor)
             weights /= weights.mean(1, keepdims=True)
         columns = (tuple(map(int, one)) for one in subsets)
         return [
@@ -175,7 +195,8 @@ class Rows:
         for _ in range(sweeps):
             gradient = np.einsum("rkd,k->rd", j, best.coefficients)
             square = (gradient**2).sum(1)
-            weights = 1 / np.maximum(square, 1e-12 * square.mean())
+            influence = _limited(self._squares(columns, best.coefficients))[1]
+            weights = influence / np.maximum(square, 1e-12 * square.mean())
             n = np.einsum("rkd,rld,r->kl", j, j, weights)
             values, vectors = np.linalg.eigh(n)
             whole = values > 1e-14 * values[-1]
@@ -195,6 +216,17 @@ def sum_terms(examples: Multisets, terms: Sequence[Term]) -> Array:
     columns = torch.stack([term.values(examples.values) for term in terms], 1).numpy()
     found: Array = np.add.reduceat(columns, starts, axis=0)
     return found
+
+
+def _ratio(squares: Array, gradients: Array) -> Array:
+    """Returns squared errors in units of the results; large where a gradient is 0."""
+    return np.asarray(np.minimum(squares, 1e100) / np.maximum(gradients, 1e-200))
+
+
+def _limited(squares: Array) -> tuple[Array, Array]:
+    """Returns squared errors that are at most a multiple of their median, along the last axis, and their influence."""
+    limit = _OUTLIER**2 * np.median(squares, -1, keepdims=True) / _MEDIAN + _ROUNDING**2
+    return np.minimum(squares, limit), limit / np.maximum(squares, limit)
 
 
 def _largest(s: Array, n: Array) -> tuple[Array, Array]:
