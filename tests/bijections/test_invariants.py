@@ -16,7 +16,7 @@ from torch import Tensor
 
 from abelnet import AbelianGroup, AbelnetError, Affine, Chain, Triangular, law_defects
 from abelnet.bijections import Implicit, Invariants
-from abelnet.bijections.terms import Exponential, Logarithm, Power
+from abelnet.bijections.terms import Exponential, Factor, Logarithm, Monomial, Power, Term
 from abelnet.verify.certificates import lipschitz, merge_bound, size_bound
 
 F64 = torch.float64
@@ -397,6 +397,67 @@ def test_no_slope_exceeds_its_bound(case: tuple[str, Tensor, Tensor], seed: int)
     assert ((y >= forward.low - 1e-9 * y.abs() - 1e-15) & (y <= forward.high + 1e-9 * y.abs() + 1e-15)).all()
     back = bijection.inverse(y)
     assert ((back >= inverse.low - 1e-6) & (back <= inverse.high + 1e-6)).all()
+
+
+@st.composite
+def random_maps(draw: st.DrawFn) -> Triangular:
+    """Triangular maps of positive coordinates, of any factors, in any order."""
+    dim = draw(st.integers(1, 4))
+    exponents = st.sampled_from([-3.0, -2.0, -1.0, -0.5, 0.5, 1.0, 1.7, 2.0, 3.0])
+    order = draw(st.permutations(range(dim)))
+
+    def factor(i: int) -> Factor:
+        kind = draw(st.sampled_from(["power", "power", "logarithm", "exponential"]))
+        if kind == "logarithm":
+            return Logarithm(i)
+        rate, base = draw(st.sampled_from([-1.0, -0.3, 0.5, 1.0])), draw(st.sampled_from(Exponential.BASES))
+        return Power(i, draw(exponents)) if kind == "power" else Exponential(i, rate, base)
+
+    def product(known: list[int]) -> tuple[Factor, ...]:
+        chosen = draw(st.lists(st.sampled_from(known), max_size=2, unique=True)) if known else []
+        return tuple(Power(i, draw(exponents)) for i in chosen)
+
+    invariants: list[list[Term]] = [[] for _ in range(dim)]
+    places = draw(st.permutations(range(dim)))
+    for k, i in enumerate(order):
+        known = list(order[:k])
+        terms = [Monomial((factor(i), *product(known)))]
+        terms += [Monomial(product(known)) for _ in range(draw(st.integers(0, 2)))]
+        invariants[places[k]] = list(draw(st.permutations(terms)))
+    numbers = st.floats(0.5, 2.0)
+    coefficients = [[draw(numbers) for _ in one] for one in invariants]
+    return Triangular(dim, invariants, coefficients, [1] * dim, dtype=F64)
+
+
+@settings(deadline=None, max_examples=200)
+@given(bijection=random_maps(), seed=st.integers(0, 1000))
+def test_random_maps(bijection: Triangular, seed: int) -> None:
+    dim = bijection.dim
+    low, high = torch.full((dim,), 0.5, dtype=F64), torch.full((dim,), 1.5, dtype=F64)
+    x = low + (high - low) * torch.rand(20, dim, generator=torch.Generator().manual_seed(seed), dtype=F64)
+    with torch.no_grad():
+        y = bijection(x)
+        values = torch.linalg.svdvals(bijection.jacobian(x))
+        condition = values[:, :1] / values[:, -1:]
+        error = (bijection.inverse(y) - x).abs() / condition
+        assert error.max() <= 1e-13
+        twin = Triangular.from_config(bijection.config()).double()
+        torch.testing.assert_close(twin(x), y, rtol=1e-6, atol=1e-6)
+        names = sympy.symbols(f"x:{dim}", positive=True)
+        for i in range(dim):
+            formula = sympy.lambdify(names, bijection.expression(names, i), "math")
+            assert formula(*x[0].tolist()) == pytest.approx(y[0, i].item(), rel=1e-12, abs=1e-12)
+            inverse = sympy.lambdify(names, bijection.inverse_expression(names, i), "math")
+            got = inverse(*y[0].tolist()) if not isinstance(inverse, float) else inverse
+            assert got == pytest.approx(x[0, i].item(), abs=1e-13 * condition[0].item() + 1e-12)
+    jacobian = torch.stack([torch.autograd.functional.jacobian(bijection, one) for one in x[:3]])
+    torch.testing.assert_close(bijection.jacobian(x[:3]).detach(), jacobian, rtol=1e-10, atol=1e-12)
+    bound = bijection.slope_bounds((low, high))
+    assert values.max() <= bound.norm * (1 + 1e-9)
+    assert ((y >= bound.low - 1e-9 * y.abs()) & (y <= bound.high + 1e-9 * y.abs())).all()
+    back = bijection.inverse_slope_bounds((y.amin(0), y.amax(0)))
+    assert 1 / values.min() <= back.norm * (1 + 1e-9 + 1e-13 * condition.max())
+    assert ((x >= back.low - 1e-9) & (x <= back.high + 1e-9)).all()
 
 
 def test_boxes_without_bounds() -> None:
