@@ -40,8 +40,10 @@ class Interval:
     def hull(cls, *values: Tensor) -> Interval:
         """Returns the range from the least to the greatest value; the whole line where one is NaN."""
         together = torch.stack(values)
-        bad = together.isnan().any(0)
-        return cls(torch.where(bad, -math.inf, together.amin(0)), torch.where(bad, math.inf, together.amax(0)))
+        bad, most = together.isnan().any(0), torch.finfo(together.dtype).max
+        # Where all values overflow, they are at least the largest number.
+        low, high = together.amin(0).clamp(max=most), together.amax(0).clamp(min=-most)
+        return cls(torch.where(bad, -math.inf, low), torch.where(bad, math.inf, high))
 
     @classmethod
     def constant(cls, value: float, like: Interval) -> Interval:

@@ -117,8 +117,7 @@ class _Single(Step):
         c = coefficients[self._j]
         rest = y[self._j] - sum(c[k] * term.expression(found) for k, term in self._rest)
         scale = sum(c[k] * term.expression(found) for k, term in self._scale)
-        root = self._factor.inverse_expression(rest / scale)
-        found[self._factor.coordinate] = -root if self._sign < 0 and not self._factor.is_injective else root
+        found[self._factor.coordinate] = self._factor.inverse_expression(rest / scale, self._sign)
 
     def enclose(self, coefficients: Sequence[Sequence[float]], y: Sequence[Enclosed], found: list[Enclosed]) -> None:
         c, rest = coefficients[self._j], y[self._j]

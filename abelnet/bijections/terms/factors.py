@@ -73,8 +73,8 @@ class Factor(Configurable, ABC):
         """Returns :math:`g(x)` as a sympy expression."""
 
     @abstractmethod
-    def inverse_expression(self, u: Expr) -> Expr:
-        """Returns :math:`g^{-1}(u)` as a sympy expression."""
+    def inverse_expression(self, u: Expr, sign: int = 0) -> Expr:
+        """Returns :math:`g^{-1}(u)` as a sympy expression, the root of one sign if it is known, 1 or -1."""
 
     def enclose(self, x: Interval) -> tuple[Interval, Interval]:
         """Returns the ranges of values and of slopes, over cells."""
@@ -154,12 +154,16 @@ class Power(Factor):
     def expression(self, x: Expr) -> Expr:
         return x ** symbolic_number(self.exponent)
 
-    def inverse_expression(self, u: Expr) -> Expr:
+    def inverse_expression(self, u: Expr, sign: int = 0) -> Expr:
         import sympy
 
         root = 1 / symbolic_number(self.exponent)
-        if self._is_whole and self.exponent % 2 == 1 and abs(self.exponent) > 1 and not u.is_positive:
-            return sympy.sign(u) * sympy.Abs(u) ** root
+        is_odd = self._is_whole and self.exponent % 2 == 1
+        if sign < 0:
+            return -((-u) ** root) if is_odd else -(u**root)
+        if is_odd and abs(self.exponent) > 1 and not (sign or u.is_positive):
+            # Not evaluated: of exponentials, sympy would write the absolute value by real and imaginary parts.
+            return sympy.sign(u, evaluate=False) * sympy.Abs(u, evaluate=False) ** root
         return u**root
 
 
@@ -198,7 +202,7 @@ class Logarithm(Factor):
 
         return sympy.log(x)
 
-    def inverse_expression(self, u: Expr) -> Expr:
+    def inverse_expression(self, u: Expr, sign: int = 0) -> Expr:
         import sympy
 
         return sympy.exp(u)
@@ -250,7 +254,7 @@ class Exponential(Factor):
         rate = symbolic_number(self.rate)
         return sympy.exp(rate * x) if self.base == math.e else symbolic_number(self.base) ** (rate * x)
 
-    def inverse_expression(self, u: Expr) -> Expr:
+    def inverse_expression(self, u: Expr, sign: int = 0) -> Expr:
         import sympy
 
         unit = 1 if self.base == math.e else sympy.log(symbolic_number(self.base))
