@@ -284,6 +284,21 @@ class Multisets:
             result._targets = self._targets[..., dimension].contiguous()
         return result
 
+    def columns(self, dimensions: Sequence[int]) -> Multisets:
+        """Returns several dimensions of the elements and targets.
+
+        Example:
+            >>> Multisets(torch.tensor([[[1.0, 2.0, 3.0]]]), 3).columns([2, 0]).values
+            tensor([[3., 1.]])
+        """
+        if not dimensions or not all(0 <= one < self.dim for one in dimensions):
+            raise AbelnetError(f"dimensions: expected some from 0 to {self.dim - 1}, got {list(dimensions)}")
+        result = copy.copy(self)
+        result.values = self.values[:, list(dimensions)]
+        if self._targets is not None and self._targets.ndim > len(self.shape):
+            result._targets = self._targets[..., list(dimensions)]
+        return result
+
     def padded(self, width: int | None = None) -> tuple[Tensor, Tensor]:
         """Returns the padded layout, with zeros as padding.
 

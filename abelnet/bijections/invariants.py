@@ -385,6 +385,26 @@ class Triangular(Invariants):
             step.solve_expressions([[symbolic_number(c) for c in one.detach()] for one in self.coefficients], y, found)
         return found[dimension] + symbolic_number(self.origin[dimension])
 
+    @property
+    def order(self) -> list[int]:
+        """Coordinates in the order in which they are found."""
+        return [i for step in self._steps for i in sorted(step.coordinates)]
+
+    def solved(self, y: Sequence[Expr], x: Sequence[Expr]) -> list[Expr]:
+        """Returns each coordinate in terms of the invariants and of the coordinates that are found before it.
+
+        Arguments:
+            y: The invariants, as sympy expressions.
+            x: The coordinates, as sympy expressions.
+        """
+        found: list[Any] = list(x)
+        results: list[Any] = list(x)
+        for step in self._steps:
+            step.solve_expressions(self, y, found)
+            for i in step.coordinates:
+                results[i], found[i] = found[i], x[i]
+        return results
+
 
 class Implicit(Invariants):
     r"""Invariants of any form, inverted by Newton's method.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["LawRegressor"]
+__all__ = ["LawRegressor", "places"]
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -15,20 +15,27 @@ import torch
 from torch import Tensor
 
 from abelnet.config import Configurable
+from abelnet.discovery.evidence import NoLawError
 from abelnet.discovery.report import LearnedLaw
 from abelnet.discovery.robust import learn_robust_law
 from abelnet.discovery.stream import Stream
+from abelnet.discovery.vectors.evidence import check_own_law
+from abelnet.discovery.vectors.report import LearnedVectorLaw
+from abelnet.discovery.vectors.search import MOST_COORDINATES, learn_vector_laws
 from abelnet.errors import AbelnetError, ExtrapolationWarning
 from abelnet.multisets import Multisets
 from abelnet.saving import load, save
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
+AnyLaw = LearnedLaw | LearnedVectorLaw
+Block = tuple[int, ...]
 
 
 class LawRegressor(Configurable):
     r"""Learns a commutative, associative law from examples, with the scikit-learn interface.
 
-    Assumes that vectors are combined elementwise: each dimension has its own law. A law is stated on its domain, and
+    Coordinates of vectors may each have a law of their own, or mix: of up to four coordinates, laws are found by
+    additive invariants, such as :math:`m` and :math:`m x` of the center of mass. A law is stated on its domain, and
     known in the range of its examples (:attr:`LearnedLaw.seen`).
 
     Arguments:
@@ -38,7 +45,9 @@ class LawRegressor(Configurable):
         only: ``"folds"`` to search commutative, associative laws alone, ``"means"`` for means; None for both.
 
     Attributes:
-        laws_: A :class:`LearnedLaw` for each dimension, after fitting.
+        laws_: The laws, after fitting: a :class:`LearnedLaw` for each coordinate that has a law of its own, and a
+            :class:`LearnedVectorLaw` for each block of coordinates that mix.
+        blocks_: Coordinates of each law.
 
     Example:
         >>> X = [[0.1, 0.2], [0.05, -0.1, 0.3], [0.2, 0.2], [-0.1, 0.4], [0.4, 0.4]] * 4
@@ -48,12 +57,24 @@ class LawRegressor(Configurable):
         x∘y = x + y + x·y
         >>> model.predict([[0.1] * 5]).round(4)
         array([0.6105])
+
+        The center of mass, from masses and places:
+
+        >>> generator = np.random.default_rng(0)
+        >>> X = [generator.uniform(1, 5, (3, 2)) for _ in range(60)]
+        >>> y = [(one[:, 0].sum(), one.prod(1).sum() / one[:, 0].sum()) for one in X]
+        >>> model = LawRegressor().fit(X, y, names=["m", "x"])
+        >>> print(model.laws_[0].formula)
+        m = Σ m, x = Σ(m·x) / m
+        >>> model.predict([[[1.0, 2.0], [3.0, 4.0], [4.0, 4.0]]])
+        array([[8.  , 3.75]])
     """
 
     def __init__(self, seed: int = 0, refuse: bool = True, polish: bool = True, only: str | None = None) -> None:
         self.seed, self.refuse, self.polish, self.only = seed, refuse, polish, only
         self._streams: list[Stream] = []
-        self._laws: list[LearnedLaw] | None = None
+        self._laws: dict[Block, AnyLaw] | None = None
+        self._names: Sequence[str] = ()
         self._flat = True
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -68,21 +89,29 @@ class LawRegressor(Configurable):
             setattr(self, name, value)
         return self
 
-    def fit(self, X: Any, y: Any = None, *, on_step: Callable[[str], None] | None = None) -> LawRegressor:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        names: Sequence[str] = (),
+        on_step: Callable[[str], None] | None = None,
+    ) -> LawRegressor:
         """Fits the law to multisets and their results.
 
         Arguments:
             X: A list of arrays :math:`(n_i)` or :math:`(n_i, d)`; an array :math:`(R, n)` or :math:`(R, n, d)` padded
                 with NaN; or :class:`~abelnet.Multisets`.
             y: Results, with shape :math:`(R)` or :math:`(R, d)`; not needed if ``X`` has targets.
+            names: Names of the coordinates, for formulas; ``x1``, ``x2``, … if empty.
             on_step: Called with the name of each step.
         """
         self._streams, self._laws = [], None
-        self.partial_fit(X, y)
+        self.partial_fit(X, y, names=names)
         self._solve(on_step)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None) -> LawRegressor:
+    def partial_fit(self, X: Any, y: Any = None, *, names: Sequence[str] = ()) -> LawRegressor:
         """Adds examples in a stream; the law is fitted when it is next needed. A loaded model has none to add to."""
         if self._laws is not None and not self._streams:
             raise AbelnetError(
@@ -98,6 +127,9 @@ class LawRegressor(Configurable):
         if not self._streams:
             self._streams = [Stream(self.seed) for _ in range(examples.dim)]
             self._flat = examples.targets.ndim == 1
+            self._names = list(names) or [f"x{i + 1}" for i in range(examples.dim)]
+            if len(set(self._names)) != examples.dim:
+                raise AbelnetError(f"names: expected {examples.dim} different names, got {self._names}")
         if len(self._streams) != examples.dim:
             raise AbelnetError(f"X: expected {len(self._streams)} dimensions as in earlier calls, got {examples.dim}")
         for i, stream in enumerate(self._streams):
@@ -107,15 +139,35 @@ class LawRegressor(Configurable):
 
     @property
     def sample_(self) -> list[Multisets]:
-        """Examples seen so far in each dimension, or a random sample if there are many."""
-        return [stream.sample for stream in self._streams]
+        """Examples of each law, in its coordinates, or a random sample if there are many."""
+        return [self._sample(block) for block in self._by_block]
 
     @property
-    def laws_(self) -> list[LearnedLaw]:
+    def laws_(self) -> list[Any]:
+        return list(self._by_block.values())
+
+    @property
+    def blocks_(self) -> list[Block]:
+        return list(self._by_block)
+
+    @property
+    def _by_block(self) -> dict[Block, AnyLaw]:
         if self._laws is None:
             self._solve(None)
         assert self._laws is not None
         return self._laws
+
+    @property
+    def _dim(self) -> int:
+        return sum(map(len, self._by_block))
+
+    def _sample(self, block: Block) -> Multisets:
+        """Returns the examples in some coordinates; streams with one seed keep the same examples."""
+        parts = [self._streams[i].sample for i in block]
+        if len(parts) == 1:
+            return parts[0]
+        values, targets = torch.cat([one.values for one in parts], 1), torch.stack([one.targets for one in parts], 1)
+        return Multisets(values, len(block), ptr=parts[0].ptr, targets=targets)
 
     @overload
     def predict(self, X: Any, return_std: Literal[False] = False) -> Array: ...
@@ -168,18 +220,23 @@ class LawRegressor(Configurable):
         sets, results = self._results(X)
         self._warn("predict_interval", sets, results)
         std = self._std(sets, results)
-        ends = [law.interval(results[:, i], std[:, i], level) for i, law in enumerate(self.laws_)]
-        low, high = (torch.stack(end, 1).numpy() for end in zip(*ends, strict=True))
-        return self._shaped(low), self._shaped(high)
+        low, high = torch.empty_like(results), torch.empty_like(results)
+        for block, law in self._by_block.items():
+            i = places(block)
+            low[:, i], high[:, i] = law.interval(results[:, i], std[:, i], level)
+        return self._shaped(low.numpy()), self._shaped(high.numpy())
 
     def _std(self, sets: Multisets, results: Tensor) -> Tensor:
-        return torch.stack([law.std(sets.column(i), results[:, i]) for i, law in enumerate(self.laws_)], 1)
+        std = torch.empty_like(results)
+        for block, law in self._by_block.items():
+            std[:, places(block)] = law.std(sets.columns(block), results[:, places(block)])
+        return std
 
     def _warn(self, name: str, sets: Multisets, results: Tensor) -> None:
         """Warns if results are extrapolated."""
         far = self._extrapolated(sets, results).any(1)
         if far.any():
-            ranges = [law.seen for law in self.laws_ if law.seen is not None]
+            ranges = [seen for law in self.laws_ for seen in law.ranges]
             known = "; ".join(f"{low:.6g} to {high:.6g}" for low, high in (seen.numbers for seen in ranges))
             warnings.warn(
                 f"{name}: {int(far.sum())} of {len(far)} sets have elements or results outside the range of the "
@@ -202,21 +259,25 @@ class LawRegressor(Configurable):
     def _results(self, X: Any) -> tuple[Multisets, Tensor]:
         """Returns the multisets and the results of all laws, :math:`(R, d)`."""
         sets = Multisets.from_arrays(X)
-        if sets.dim != len(self.laws_):
-            raise AbelnetError(f"X: expected elements of {len(self.laws_)} dimensions, got {sets.dim}")
+        if sets.dim != self._dim:
+            raise AbelnetError(f"X: expected elements of {self._dim} dimensions, got {sets.dim}")
         empty = (sets.sizes.reshape(-1) == 0).nonzero()[:, 0].tolist()
         if empty:
             for law in self.laws_:
                 law.check_identity(f"X, set {empty[0]}")
-        for i, law in enumerate(self.laws_):
-            law.check_domain(sets.values[:, i], lambda row: f"X, set {int(sets.index[row])}")
-        with torch.no_grad():
-            results = [law.operation.reduce(sets.column(i))[:, 0] for i, law in enumerate(self.laws_)]
-        return sets, torch.stack(results, 1)
+        results = torch.empty(len(sets), sets.dim, dtype=torch.float64)
+        for block, law in self._by_block.items():
+            law.check_domain(sets.values[:, places(block)], lambda row: f"X, set {int(sets.index[row])}")
+            with torch.no_grad():
+                results[:, list(block)] = law.operation.reduce(sets.columns(block))
+        return sets, results
 
     def _extrapolated(self, sets: Multisets, results: Tensor) -> Tensor:
-        masks = [law.extrapolated(sets.column(i), results[:, i]) for i, law in enumerate(self.laws_)]
-        return torch.stack(masks, 1) | ~results.isfinite()
+        far = ~results.isfinite()
+        for block, law in self._by_block.items():
+            i = places(block)
+            far[:, i] = far[:, i] | law.extrapolated(sets.columns(block), results[:, i])
+        return far
 
     def _shaped(self, table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return table[:, 0] if self._flat and table.shape[1] == 1 else table
@@ -229,16 +290,23 @@ class LawRegressor(Configurable):
         return 1 - float(((target - found) ** 2).sum()) / spread if spread > 0 else math.nan
 
     def config(self) -> dict[str, Any]:
-        return self.get_params() | {"flat": self._flat, "laws": self.laws_}
+        return self.get_params() | {"flat": self._flat, "laws": self.laws_, "blocks": self.blocks_}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> LawRegressor:
         arguments = dict(config)
         flat, laws = arguments.pop("flat"), arguments.pop("laws")
-        if not isinstance(flat, bool) or not laws or not all(isinstance(law, LearnedLaw) for law in laws):
+        # Files of version 0.1.0 have a law for each dimension, and no blocks.
+        blocks = arguments.pop("blocks", [[i] for i in range(len(laws))])
+        if not isinstance(flat, bool) or not laws or not all(isinstance(law, AnyLaw) for law in laws):
             raise AbelnetError(f"flat, laws: expected a boolean and learned laws, got {flat!r} and {laws!r:.80}")
+        dims = [law.operation.dim for law in laws]
+        if [len(block) for block in blocks] != dims or sorted(i for block in blocks for i in block) != list(
+            range(sum(dims))
+        ):
+            raise AbelnetError(f"blocks: expected the coordinates of each law, {dims} of them, got {blocks!s:.80}")
         model = cls(**arguments)
-        model._flat, model._laws = flat, laws
+        model._flat, model._laws = flat, {tuple(block): law for block, law in zip(blocks, laws, strict=True)}
         return model
 
     def save(self, folder: str | Path) -> None:
@@ -257,7 +325,34 @@ class LawRegressor(Configurable):
         if self.only not in (None, "folds", "means"):
             raise AbelnetError(f'only: expected None, "folds" or "means", got {self.only!r}')
         say = on_step or (lambda _: None)
-        self._laws = [
-            learn_robust_law(stream, seed=self.seed, refuse=self.refuse, polish=self.polish, only=self.only, say=say)
-            for stream in self._streams
-        ]
+        dim, laws, reason = len(self._streams), dict[Block, AnyLaw](), ""
+        if 1 < dim <= MOST_COORDINATES and self.only != "means":
+            everything = self._sample(tuple(range(dim)))
+            seen = [stream.seen for stream in self._streams]
+            found, reason = learn_vector_laws(everything, self._names, seen, seed=self.seed, say=say)
+            laws.update(found)
+        mixed = {i for block in laws for i in block}
+        for i in sorted(set(range(dim)) - mixed):
+            try:
+                laws[i,] = self._own_law(i, say)
+            except NoLawError as error:
+                raise NoLawError(f"{error}; {reason}" if reason else str(error)) from None
+        self._laws = dict(sorted(laws.items()))
+
+    def _own_law(self, i: int, say: Callable[[str], None]) -> LearnedLaw:
+        """Returns the law of one coordinate, which does not depend on the others."""
+        how: dict[str, Any] = {"refuse": self.refuse, "polish": self.polish, "only": self.only}
+        law = learn_robust_law(self._streams[i], seed=self.seed, say=say, **how)
+        if self.refuse and len(self._streams) > 1:
+            check_own_law(law, i, self._sample(tuple(range(len(self._streams)))), self._names[i])
+        return law
+
+
+def places(block: Block) -> int | list[int]:
+    """Returns the index that selects the coordinates of a law: one column of a law of its own, as a vector.
+
+    Example:
+        >>> torch.eye(3)[:, places((1,))].shape, torch.eye(3)[:, places((0, 2))].shape
+        (torch.Size([3]), torch.Size([3, 2]))
+    """
+    return block[0] if len(block) == 1 else list(block)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 __all__ = [
+    "EXACT",
+    "LEAST_EXPLAINED",
+    "SERIOUS",
+    "TOLERATED",
     "Misfit",
     "NoLawError",
     "capped_at",
@@ -10,8 +14,10 @@ __all__ = [
     "check_law",
     "check_singles",
     "find_misfit",
+    "is_beyond_chance",
     "is_bent",
     "repeated_ends",
+    "small_sets",
 ]
 
 import math
@@ -31,10 +37,10 @@ from abelnet.multisets import Multisets
 if TYPE_CHECKING:
     from abelnet.discovery.candidates import Candidate
 
-# A law that explains less is none, whatever the noise.
-_LEAST_EXPLAINED = 0.8
-# Errors below this fraction of the spread are rounding: nothing is left to explain.
-_EXACT = 1e-9
+LEAST_EXPLAINED = 0.8
+"""A law that explains less of the variance is none, whatever the noise."""
+EXACT = 1e-9
+"""Errors below this fraction of the spread are rounding: nothing is left to explain."""
 # The regressions take time that grows with the examples, and this many show any misfit that matters.
 _MOST_COMPARED = 1_000
 # Memory grows with the elements, of which features of sets need few.
@@ -44,11 +50,13 @@ _FEWEST_COMPARED = 16
 # A misfit is beyond chance if it exceeds all gains under random signs, and their mean by this many standard deviations:
 # the gains have heavier tails than a normal distribution, and every table is tested.
 _DEVIATIONS = 6.0
-# A larger misfit, in standard deviations of the results, contradicts a law; a smaller one is reported. The curve of a
-# true law is, beyond its bends, a few tenths of a percent off where it is steep.
-_SERIOUS = 0.02
-# A misfit below this fraction of the spread matters to nobody, and curves have such.
-_TOLERATED = 1e-3
+SERIOUS = 0.02
+"""A larger misfit, in standard deviations of the results, contradicts a law; a smaller one is reported.
+
+The curve of a true law is, beyond its bends, a few tenths of a percent off where it is steep.
+"""
+TOLERATED = 1e-3
+"""A misfit below this fraction of the spread matters to nobody, and curves have such."""
 # The order matters if without it regressions explain less than this fraction of what they explain with it, or leave
 # more than this many times the squared error.
 _WITHOUT_ORDER, _LEFT_WITHOUT_ORDER = 0.7, 1.4
@@ -107,28 +115,28 @@ def find_misfit(law: Candidate, fitted: Multisets, held_out: Multisets) -> Misfi
         held_out: The others.
     """
     spread = float(held_out.targets.std(unbiased=False)) if len(held_out) > 1 else 0.0
-    if law.mse <= (_EXACT * spread) ** 2 or not math.isfinite(law.mse):
+    if law.mse <= (EXACT * spread) ** 2 or not math.isfinite(law.mse):
         return None
     examples = _comparable(law, fitted, held_out)
     if len(examples) < _FEWEST_COMPARED:
         return None
     spread = float(examples.targets.std(unbiased=False))
-    if not 0 < spread < math.inf or math.sqrt(float(law.squared_errors(examples).mean())) <= _EXACT * spread:
+    if not 0 < spread < math.inf or math.sqrt(float(law.squared_errors(examples).mean())) <= EXACT * spread:
         return None
     found = compare(examples, law.results)
-    if not _is_beyond_chance(found):
+    if not is_beyond_chance(found):
         return None
     bent, plain = (
         float(np.linalg.norm(errors / spread)) / math.sqrt(len(errors)) for errors in (found.bent, found.plain)
     )
     part = math.sqrt(max(bent**2 - plain**2, 0.0))
-    if part < _TOLERATED:
+    if part < TOLERATED:
         return None
     near = ""
-    if part > _SERIOUS:
+    if part > SERIOUS:
         allowed = plain**2 + (1 - _DESCRIBED) * part**2
         near = nearest(examples, allowed, by_order=_is_ordered(found))
-    return Misfit(part * spread, part, bent * spread, plain * spread, part > _SERIOUS, near)
+    return Misfit(part * spread, part, bent * spread, plain * spread, part > SERIOUS, near)
 
 
 def is_bent(law: Candidate, fitted: Multisets, held_out: Multisets) -> bool:
@@ -157,7 +165,7 @@ def check_law(law: Candidate, explained: float, misfit: Misfit | None, eigenvalu
         eigenvalues: Distances of the examples from any law.
     """
     contradicted = misfit is not None and misfit.contradicts
-    if explained >= _LEAST_EXPLAINED and not contradicted:
+    if explained >= LEAST_EXPLAINED and not contradicted:
         return
     parts = [f"the best law, {law.title}, explains {100 * explained:.3g} % of the variance of held-out results"]
     if misfit is not None and contradicted:
@@ -183,7 +191,7 @@ def check_singles(law: Candidate, examples: Multisets) -> None:
     errors = law.squared_errors(examples)
     of_singles, of_others = (math.sqrt(float(errors[part].mean())) for part in (single, ~single))
     spread = float(examples.targets.std(unbiased=False))
-    if of_singles > _SINGLES * of_others + _TOLERATED * spread:
+    if of_singles > _SINGLES * of_others + TOLERATED * spread:
         raise NoLawError(
             "y: expected the results of a commutative, associative law, which returns the element of a set of one; got "
             f"results of {int(single.sum())} such sets that differ from their elements by {of_singles:.3g}, and those "
@@ -229,12 +237,12 @@ def check_cap(examples: Multisets) -> None:
 @torch.no_grad()
 def _comparable(law: Candidate, fitted: Multisets, held_out: Multisets) -> Multisets:
     """Returns examples of several elements on which the law has a result, without sets far larger than the others."""
-    some = Multisets.join([_small(part) for part in (held_out, fitted)])
+    some = Multisets.join([small_sets(part) for part in (held_out, fitted)])
     kept = ((some.sizes > 1) & law.results(some).isfinite()).nonzero()[:, 0]
     return some.take(kept[:_MOST_COMPARED])
 
 
-def _small(examples: Multisets) -> Multisets:
+def small_sets(examples: Multisets) -> Multisets:
     """Returns the first sets, and of these the smallest that have few enough elements together."""
     sizes = examples.sizes[:_MOST_COMPARED]
     order = sizes.argsort(stable=True)
@@ -242,7 +250,8 @@ def _small(examples: Multisets) -> Multisets:
     return examples.take(order[few].sort().values)
 
 
-def _is_beyond_chance(found: Comparison) -> bool:
+def is_beyond_chance(found: Comparison) -> bool:
+    """Returns whether a regression predicts errors of a law better than it predicts noise."""
     chance = found.by_chance
     return bool(found.gain > max(chance.max(), chance.mean() + _DEVIATIONS * chance.std()))
 

@@ -47,7 +47,7 @@ class Ensemble(Configurable):
     """Laws that the examples hardly tell from a learned one.
 
     Arguments:
-        operations: The laws, one-dimensional.
+        operations: The laws, all on the same number of dimensions.
         weights: Weight of each, with sum 1.
         freedom: Degrees of freedom of the standard deviation, for Student's distribution.
 
@@ -87,12 +87,12 @@ class Ensemble(Configurable):
         return EnsembleAccumulator(self, count)
 
     def std(self, sets: Multisets, results: Tensor, limits: Tensor | None = None) -> Tensor:
-        """Returns the standard deviation of each result, :math:`(B)`.
+        """Returns the standard deviation of each result, in the shape of the results.
 
         Arguments:
-            sets: One-dimensional multisets.
-            results: Results of the learned law :math:`(B)`.
-            limits: Largest deviation of a law that counts :math:`(B)`; also counted if a law has no result.
+            sets: The multisets.
+            results: Results of the learned law, :math:`(B)` in one dimension, or :math:`(B, d)`.
+            limits: Largest deviation of a law that counts, in the same shape; also counted if a law has no result.
         """
         accumulator = self.accumulator(len(results))
         accumulator.add_at(sets.index, sets.values)
@@ -133,21 +133,25 @@ class EnsembleAccumulator:
 
     @torch.no_grad()
     def add_at(self, index: Tensor, values: Tensor) -> None:
-        """Adds each of the elements :math:`(N, 1)` to the set given by ``index`` :math:`(N)`."""
+        """Adds each of the elements :math:`(N, d)` to the set given by ``index`` :math:`(N)`."""
         for operation, state, without in zip(self._ensemble.operations, self._states, self._without, strict=True):
-            defined = operation.bijection.is_defined(values)[:, 0]
+            defined = operation.bijection.is_defined(values).all(1)
             without[index[~defined]] = True
             if bool(defined.any()):
                 state.add_at(index[defined], values[defined])
 
     @torch.no_grad()
     def std(self, results: Tensor, limits: Tensor | None = None) -> Tensor:
-        """Returns the standard deviation of each result :math:`(B)`; infinite, or limited, if a law has no result."""
+        """Returns the standard deviation of each result, :math:`(B)` or :math:`(B, d)`.
+
+        It is infinite, or limited, if a law has no result.
+        """
         variance = torch.zeros_like(results, dtype=torch.float64)
         most = torch.full_like(variance, math.inf) if limits is None else limits
         for weight, state, without in zip(self._ensemble.weights, self._states, self._without, strict=True):
             if weight > 0 and state.count > 0:
-                deviations = (state.value()[:, 0] - results).abs().nan_to_num(math.inf).masked_fill(without, math.inf)
+                deviations = (state.value().reshape(results.shape) - results).abs().nan_to_num(math.inf)
+                deviations = deviations.masked_fill(without.reshape(-1, *[1] * (results.ndim - 1)), math.inf)
                 variance += weight * torch.minimum(deviations, most).square()
         return variance.sqrt()
 

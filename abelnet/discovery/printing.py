@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = ["FormulaPrinter"]
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -26,6 +27,7 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
 
     Arguments:
         digits: Most significant digits of a number.
+        order: Names in the order in which they are written in sums and products; that of the alphabet if empty.
 
     Example:
         >>> from sympy.abc import x, y
@@ -35,9 +37,10 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
         '(x + y) / (1 + x·y)'
     """
 
-    def __init__(self, digits: int = 6) -> None:
+    def __init__(self, digits: int = 6, order: Sequence[str] = ()) -> None:
         super().__init__()
         self._digits = digits
+        self._order = {name: f"{place:06d}" for place, name in enumerate(order)}
 
     def _number(self, value: float) -> str:
         return number(value, self._digits)
@@ -61,6 +64,8 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
         return sign + product
 
     def _print_Pow(self, expr: Expr, rational: bool = False) -> str:
+        if self._order and self._is_divisor(expr):
+            return "".join(self._product(1.0, expr))
         base, exponent = self._factor(expr.base), self._print(expr.exp)
         if exponent == "1":
             return base
@@ -74,7 +79,9 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
 
     def _print_Function(self, expr: Expr) -> str:
         name = expr.func.__name__
-        arguments = [self._print(argument) for argument in sorted(expr.args, key=_elements)]
+        arguments = [
+            self._print(one) for one in (sorted(expr.args, key=self._elements) if name in _NAMES else expr.args)
+        ]
         if name in ("asinh", "atanh"):
             arguments = [self._quotient(expr.args[0])]
         return f"{_NAMES.get(name, name)}({', '.join(arguments)})"
@@ -89,7 +96,12 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
 
     def _sum(self, terms: tuple[Expr, ...], numbers_first: bool = False) -> str:
         def place(term: Expr) -> tuple[Any, ...]:
-            return not (numbers_first and term.is_number), *_elements(term), -_split(term)[1].count_ops(), str(term)
+            return (
+                not (numbers_first and term.is_number),
+                *self._elements(term),
+                -_split(term)[1].count_ops(),
+                str(term),
+            )
 
         parts = [self._signed(term) for term in sorted(terms, key=place)]
         if len(parts) == 2 and parts[0][0] and not parts[1][0]:
@@ -111,9 +123,9 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
         if rest == 1:
             return sign, size
         parts = Mul.make_args(rest)
-        below = [part for part in parts if isinstance(part, Pow) and _is_divisor(part)]
+        below = [part for part in parts if isinstance(part, Pow) and self._is_divisor(part)]
         above = [part for part in parts if part not in below]
-        above.sort(key=lambda part: (*_elements(part), part.count_ops(), str(part)))
+        above.sort(key=lambda part: (*self._elements(part), part.count_ops(), str(part)))
         many = len(above) + len(below) > 1 or size != "1"
         alone = len(above) == 1 and size == "1" and isinstance(above[0], Sum)  # Σ x / n reads as it should
         pieces = [self._factor(part) if many and not alone else self._print(part) for part in above]
@@ -121,11 +133,22 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
             pieces.insert(0, size)
         text = "·".join(pieces)
         for part in below:
-            if isinstance(part.base, Add):
+            if isinstance(part.base, Add) and part.exp == -1:
                 text += f" / ({self._sum(part.base.args, numbers_first=True)})"
             else:
                 text += f" / {self._print(1 / part)}"
         return sign, text
+
+    def _elements(self, term: Expr) -> tuple[int, list[str]]:
+        """Returns the sort key of a term: terms of the first element, the second, both, then numbers."""
+        names = sorted(self._order.get(str(symbol), str(symbol)) for symbol in term.free_symbols)
+        return (0 if len(names) == 1 else 1 if names else 2), names
+
+    def _is_divisor(self, power: Expr) -> bool:
+        """Returns whether a power is written below a bar: of a compound, of the number of elements, or of a name."""
+        if isinstance(power.base, Add | Sum):
+            return bool(power.exp == -1) or (bool(self._order) and bool(power.exp.is_negative))
+        return bool(power.exp.is_negative) and (power.base == count_symbol() or str(power.base) in self._order)
 
     def _factor(self, part: Expr) -> str:
         text = self._print(part)
@@ -139,24 +162,11 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
         return self._print(rest) if unit == "1" else f"{self._factor(rest)} / {unit}"
 
 
-def _is_divisor(power: Expr) -> bool:
-    """Returns whether a power is written below a bar: of a compound, or of the number of elements."""
-    if isinstance(power.base, Add | Sum):
-        return bool(power.exp == -1)
-    return bool(power.base == count_symbol() and power.exp.is_negative)
-
-
 def _split(term: Expr) -> tuple[float, Expr]:
     """Returns the numeric coefficient of a term, and the rest."""
     numbers = [part for part in Mul.make_args(term) if part.is_number]
     rest = [part for part in Mul.make_args(term) if not part.is_number]
     return float(Mul(*numbers)), Mul(*rest)
-
-
-def _elements(term: Expr) -> tuple[int, list[str]]:
-    """Returns the sort key of a term: terms of the first element, the second, both, then numbers."""
-    names = sorted(str(symbol) for symbol in term.free_symbols)
-    return (0 if len(names) == 1 else 1 if names else 2), names
 
 
 def _in_parentheses(text: str) -> str:

@@ -163,6 +163,11 @@ class LearnedLaw(Configurable):
             )
         return "of every element but the absorbing one" if self._is_onto else "of some elements only"
 
+    @property
+    def ranges(self) -> list[Seen]:
+        """Ranges of the examples of each coordinate; empty if unknown."""
+        return [] if self.seen is None else [self.seen]
+
     def extrapolated(self, sets: Multisets, results: Tensor) -> Tensor:
         """Returns whether each result needs the law outside the range of the examples, as a mask :math:`(B)`.
 

@@ -13,7 +13,16 @@ closed form: the difference of their errors is a misfit that no curve repairs.
 
 from __future__ import annotations
 
-__all__ = ["Comparison", "Features", "bend", "compare", "describe_sets", "natural_splines"]
+__all__ = [
+    "Comparison",
+    "Features",
+    "bend",
+    "compare",
+    "compare_errors",
+    "describe_sets",
+    "natural_splines",
+    "standard",
+]
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -90,9 +99,20 @@ def compare(examples: Multisets, results: Callable[[Multisets], Tensor], *, seed
         seed: Random seed of the signs.
     """
     found, bends = _bends(examples, results)
-    residual = examples.targets.numpy() - found
-    scale = float(np.abs(residual).max()) or 1.0
-    residual = residual / scale
+    return compare_errors(examples.targets.numpy() - found, bends, describe_sets(examples, found), seed=seed)
+
+
+def compare_errors(errors: Array, bends: Array, features: Features, *, seed: int = 0) -> Comparison:
+    """Compares the errors of a law with those of regressions on features.
+
+    Arguments:
+        errors: Result minus that of the law, for each example :math:`(R)`.
+        bends: How the results of the law change with its curve or parameters, in columns of unit length :math:`(R, b)`.
+        features: Features of the examples.
+        seed: Random seed of the signs.
+    """
+    scale = float(np.abs(errors).max()) or 1.0
+    residual = errors / scale
     signs = np.random.default_rng(seed).choice((-1.0, 1.0), (len(residual), _DRAWS))
     base = _Base.of(bends, residual)
     bent = base.left_out(residual)
@@ -100,15 +120,15 @@ def compare(examples: Multisets, results: Callable[[Multisets], Tensor], *, seed
     reference = float(np.mean(bent**2)), np.mean(base.left_out(drawn) ** 2, 0)
     gains: dict[str, float] = {}
     best, plain, by_chance = "", bent, np.full(_DRAWS, -np.inf)
-    for name, columns in _designs(describe_sets(examples, found)).items():
+    for name, columns in _designs(features).items():
         path = base.with_features(columns)
         for weight in _WEIGHTS:
-            errors = path(weight, np.column_stack((residual, drawn)))
-            left = np.mean(errors**2, 0)
+            left_out = path(weight, np.column_stack((residual, drawn)))
+            left = np.mean(left_out**2, 0)
             gain = 1 - left[0] / reference[0]
             by_chance = np.maximum(by_chance, 1 - left[1:] / reference[1])
             if gain > max(gains.values(), default=-np.inf):
-                best, plain = name, errors[:, 0]
+                best, plain = name, left_out[:, 0]
             gains[name] = max(gain, gains.get(name, -np.inf))
     return Comparison(scale * residual, scale * bent, scale * plain, best, gains[best], by_chance, gains)
 
@@ -164,7 +184,7 @@ def describe_sets(examples: Multisets, found: Array) -> Features:
     kinds, counts = np.unique(sizes, return_counts=True)
     kinds = kinds[np.argsort(-counts, kind="stable")][: max(1, (counts >= _FEWEST_OF_SIZE).sum())]
     of_size = (sizes[:, None] == kinds[:_MOST_SIZES]).astype(np.float64)
-    return Features(_standard(np.stack(symmetric, 1)), _standard(np.stack(ordered, 1)), of_size)
+    return Features(standard(np.stack(symmetric, 1)), standard(np.stack(ordered, 1)), of_size)
 
 
 def natural_splines(points: Array, count: int) -> Callable[[Array], Array]:
@@ -285,10 +305,10 @@ def _products(one: Array, other: Array) -> Array:
 
 def _squares(columns: Array) -> Array:
     i, j = np.triu_indices(columns.shape[1])
-    return _standard(columns[:, i] * columns[:, j])
+    return standard(columns[:, i] * columns[:, j])
 
 
-def _standard(columns: Array) -> Array:
+def standard(columns: Array) -> Array:
     """Returns columns of zero mean and unit variance, without those that are constant."""
     columns = columns - columns.mean(0)
     spread = np.sqrt(np.mean(columns**2, 0))

@@ -50,7 +50,7 @@ def learn_table(
     model = LawRegressor(seed=seed, only=only)
     count = 0
     for examples in examples_in(path, columns, skip_missing=skip_missing):
-        model.partial_fit(examples)
+        model.partial_fit(examples, names=columns.values if columns.set is not None else ())
         count += len(examples)
         say(f"reading: {count:,} multisets")
     if count == 0:

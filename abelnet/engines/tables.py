@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from abelnet.discovery.estimator import LawRegressor
+from abelnet.discovery.estimator import places as coordinates
 from abelnet.engines.reading import Columns, Rows, locate, read_rows
 from abelnet.errors import AbelnetError
 from abelnet.files import replacing
@@ -195,9 +196,10 @@ def apply_law(
         raise AbelnetError(f"out: expected a file to write, got the folder {out}")
     if out.name == FILE_NAME:
         raise AbelnetError(f"out: expected a CSV file to write, got {out}, the name of a saved model")
-    laws = model.laws_
-    if columns.dim != len(laws):
-        raise AbelnetError(f"value: expected {len(laws)} columns, one per learned law, got {columns.dim}")
+    laws, blocks = model.laws_, model.blocks_
+    dim = sum(map(len, blocks))
+    if columns.dim != dim:
+        raise AbelnetError(f"value: expected {dim} columns, one per learned coordinate, got {columns.dim}")
     accumulators = [law.operation.accumulator((0,)) for law in laws]
     spreads = [law.known_ensemble.accumulator() for law in laws] if intervals else []
     places: dict[str, int] = {}
@@ -221,30 +223,31 @@ def apply_law(
         filled, strange = torch.cat((filled, more)), torch.cat((strange, more))
         filled[where] = True
         named = partial(_name_of, path, rows, row)
-        for i, (law, accumulator) in enumerate(zip(laws, accumulators, strict=True)):
-            law.check_domain(values[:, i], named)
-            accumulator.grow(len(places))
-            accumulator.add_at(where, values[:, i : i + 1])
-            if intervals:
-                spreads[i].grow(len(places))
-                spreads[i].add_at(where, values[:, i : i + 1])
-            if law.seen is not None:
-                strange[where[~law.seen.covers(values[:, i])]] = True
+        for law, block, *states in zip(laws, blocks, accumulators, *([spreads] if intervals else []), strict=True):
+            law.check_domain(values[:, coordinates(block)], named)
+            for state in states:
+                state.grow(len(places))
+                state.add_at(where, values[:, list(block)])
+            for i, seen in zip(block, law.ranges, strict=False):
+                strange[where[~seen.covers(values[:, i])]] = True
         if on_rows is not None:
             on_rows(len(rows.sets))
     if not places:
         raise AbelnetError(f"{path}: expected at least one row, got none")
-    names, results = list(places), torch.cat([accumulator.value() for accumulator in accumulators], 1)
-    for i, law in enumerate(laws):
-        if law.seen is not None:
-            strange |= ~law.seen.covers(results[:, i]) & filled
+    names, results = list(places), torch.empty(len(places), dim, dtype=torch.float64)
+    for law, block, accumulator in zip(laws, blocks, accumulators, strict=True):
+        results[:, list(block)] = accumulator.value()
+        for i, seen in zip(block, law.ranges, strict=False):
+            strange |= ~seen.covers(results[:, i]) & filled
     table, kinds = [results], ["result"]
     if intervals:
-        ends = [
-            law.interval(results[:, i], law.std_of(results[:, i], partial(spread.std, results[:, i])))
-            for i, (law, spread) in enumerate(zip(laws, spreads, strict=True))
-        ]
-        table += [torch.stack(end, 1) for end in zip(*ends, strict=True)]
+        low, high = torch.empty_like(results), torch.empty_like(results)
+        for law, block, spread in zip(laws, blocks, spreads, strict=True):
+            own = results[:, coordinates(block)]
+            low[:, coordinates(block)], high[:, coordinates(block)] = law.interval(
+                own, law.std_of(own, partial(spread.std, own))
+            )
+        table += [low, high]
         kinds += ["low", "high"]
     # The columns of a law are beside each other.
     cells = [[x if math.isfinite(x) else "" for x in row] for row in torch.stack(table, 2).flatten(1).tolist()]

@@ -16,6 +16,7 @@ from torch import Tensor
 from abelnet.discovery.estimator import LawRegressor
 from abelnet.discovery.formula import number
 from abelnet.discovery.report import LearnedLaw
+from abelnet.discovery.vectors.report import LearnedVectorLaw
 from abelnet.engines.tables import Columns
 from abelnet.files import write_text
 from abelnet.multisets import Multisets
@@ -23,6 +24,7 @@ from abelnet.reporting.page import html_page
 from abelnet.reporting.plots import Panel, draw
 from abelnet.reporting.report import Report, Section
 from abelnet.reporting.table import Cell, Column, Table
+from abelnet.reporting.vectors import vector_overview, vector_section
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +47,9 @@ def law_overview(model: LawRegressor, columns: Columns) -> Report:
         ['sum']
     """
     sections = [
-        Section(name, _summary(law, examples), [_tried(law, 6), _errors_by_size(law, examples, 12)])
+        vector_overview(law, examples)
+        if isinstance(law, LearnedVectorLaw)
+        else Section(name, _summary(law, examples), [_tried(law, 6), _errors_by_size(law, examples, 12)])
         for name, law, examples in _dimensions(model, columns)
     ]
     return Report(_title(columns), sections)
@@ -60,6 +64,9 @@ def law_report(model: LawRegressor, columns: Columns) -> Report:
     """
     sections = []
     for name, law, examples in _dimensions(model, columns):
+        if isinstance(law, LearnedVectorLaw):
+            sections.append(vector_section(law, examples))
+            continue
         x, y = _curve(law, examples)
         tables = [_tried(law, 12), _distances(law), _errors_by_size(law, examples), _curve_table(x, y)]
         tables += [_outliers(law, examples), _worst_examples(law, examples)]
@@ -88,7 +95,9 @@ def write_law(model: LawRegressor, folder: str | Path, columns: Columns) -> Path
 
 
 def _dimensions(model: LawRegressor, columns: Columns) -> Iterable[tuple[str, LearnedLaw, Multisets]]:
-    return zip(_names(columns), model.laws_, model.sample_, strict=True)
+    names = _names(columns)
+    own = (", ".join(names[i] for i in block) for block in model.blocks_)
+    return zip(own, model.laws_, model.sample_, strict=True)
 
 
 def _names(columns: Columns) -> Sequence[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["Term"]
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -47,6 +47,10 @@ class Term(Configurable, ABC):
     @abstractmethod
     def gradient(self, x: Tensor) -> Tensor:
         """Returns the gradients :math:`(*, d)` at vectors :math:`(*, d)`."""
+
+    @abstractmethod
+    def renamed(self, places: Mapping[int, int]) -> Term:
+        """Returns the term with other indices of its coordinates."""
 
     @abstractmethod
     def expression(self, x: Sequence[Expr]) -> Expr:

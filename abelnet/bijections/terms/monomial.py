@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["Monomial"]
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
@@ -56,6 +56,9 @@ class Monomial(Term):
     def without(self, coordinate: int) -> Monomial:
         """Returns the product of all other factors."""
         return Monomial(tuple(factor for factor in self.factors if factor.coordinate != coordinate))
+
+    def renamed(self, places: Mapping[int, int]) -> Monomial:
+        return Monomial(tuple(replace(factor, coordinate=places[factor.coordinate]) for factor in self.factors))
 
     def is_defined(self, x: Tensor) -> Tensor:
         defined = torch.ones(x.shape[:-1], dtype=torch.bool, device=x.device)

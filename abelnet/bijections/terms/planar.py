@@ -6,8 +6,8 @@ __all__ = ["PLANES", "Planar", "Plane"]
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -391,6 +391,9 @@ class Planar(Term):
     @property
     def period(self) -> float:
         return self.map.periods[self.part]
+
+    def renamed(self, places: Mapping[int, int]) -> Planar:
+        return replace(self, first=places[self.first], second=places[self.second])
 
     def is_defined(self, x: Tensor) -> Tensor:
         return self.map.is_defined(x[..., self.first], x[..., self.second])

@@ -9,12 +9,13 @@ count, so that the next invariant is independent of them.
 
 from __future__ import annotations
 
-__all__ = ["Invariant", "find_invariants", "project"]
+__all__ = ["Invariant", "find_invariants", "project", "refit"]
 
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from sympy import Expr
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
+Places = np.ndarray[Any, np.dtype[np.int64]]
 
 # Errors below this part of the spread of the results are rounding errors, of squares of the rows.
 _EXACT = 1e-7
@@ -138,6 +140,26 @@ def find_invariants(examples: Multisets, *, say: Callable[[str], None] = lambda 
     return found
 
 
+def refit(examples: Multisets, invariants: Sequence[Invariant]) -> list[Invariant]:
+    """Returns invariants of the same terms, with coefficients fitted to other examples.
+
+    Arguments:
+        examples: Multisets of vectors with their results.
+        invariants: Invariants in the order in which they were found.
+    """
+    found: list[Invariant] = []
+    for one in invariants:
+        search = _Search(examples, one.terms)
+        at = search.moved(found)
+        gradients = torch.stack([other.gradient(at) for other in found], 1).numpy() if found else None
+        rows = Rows(examples, one.terms, at, search.units, gradients, search.sums)
+        rows = rows.rows(np.isfinite(rows.a).all(1) & np.isfinite(rows.j).all((1, 2)))
+        c = np.array(one.coefficients) * rows.scale
+        new = _rounded(rows, rows.refine(range(len(c)), c)) if len(rows.a) else one
+        found.append(new)
+    return found
+
+
 def project(invariants: Sequence[Invariant], sums: Tensor, results: Tensor, units: Tensor) -> Tensor:
     """Returns the points nearest to results at which invariants have given values, by Gauss–Newton steps.
 
@@ -173,11 +195,10 @@ class _Search:
 
     def next(self, known: Sequence[Invariant]) -> Invariant | None:
         """Returns the plainest of the best new invariants; None if there is no new one."""
-        at = self._moved(known)
+        at = self.moved(known)
         gradients = None
         if known:
             gradients = torch.stack([one.gradient(at) for one in known], 1).numpy()
-            # Where a result was moved out of the domain of a term, or onto a singular point, the row says nothing.
         rows = Rows(self.examples, self.terms, at, self.units, gradients, self.sums)
         finite = np.isfinite(rows.a) & np.isfinite(rows.j).all(2)
         rows = rows.take(np.flatnonzero(finite.mean(0) >= _DEFINED))
@@ -248,7 +269,8 @@ class _Search:
         kept = distances.nan_to_num(math.inf, math.inf).sort().values[: math.ceil((1 - _TRIMMED) * len(distances))]
         return math.sqrt(float(kept.mean()))
 
-    def _moved(self, known: Sequence[Invariant]) -> Tensor:
+    def moved(self, known: Sequence[Invariant]) -> Tensor:
+        """Returns the results moved onto known invariants."""
         sums = [
             torch.from_numpy(sum_terms(self.examples, one.terms)) @ torch.tensor(one.coefficients).double()
             for one in known
@@ -256,7 +278,7 @@ class _Search:
         results = self.examples.targets
         return project(known, torch.stack(sums, 1) if sums else results[:, :0], results, self.units)
 
-    def _subsets(self, terms: Sequence[Term], seen: frozenset[int]) -> Iterator[Array]:
+    def _subsets(self, terms: Sequence[Term], seen: frozenset[int]) -> Iterator[Places]:
         """Yields sets of terms, as columns :math:`(M, k)`, each with a term that has a new coordinate.
 
         An invariant of known coordinates only is not new unless the known ones are fewer than their coordinates, as
@@ -298,18 +320,14 @@ class _Search:
             return one.error if rows.novelty((0,), one.coefficients) > _NEW else math.inf
 
         left = [i for i in range(examples.dim) if i not in seen] or list(range(examples.dim))
-        tried = []
-        for option in parametric(examples.values, examples.targets, left):
-            tried.append((error_of(option.term(option.start)), option))
-        tried.sort(key=lambda one: one[0])
+        options = parametric(examples.values, examples.targets, left)
+        tried = sorted(((error_of(one.term(one.start)), one) for one in options), key=lambda pair: pair[0])
         found: list[tuple[Solution, Rows]] = []
         for error, option in tried[:_REFINED]:
             if not math.isfinite(error):
                 continue
-            value, best = _minimize(lambda theta, term=option.term: error_of(term(theta)), option)
-            term = plain_parameter(
-                option.term(value), lambda one, best=best: error_of(one) <= best * (1 + 1e-3) + _EXACT / 10
-            )
+            value, best = _minimize(partial(_error_at, option, error_of), option)
+            term = plain_parameter(option.term(value), partial(_is_as_good, error_of, best * (1 + 1e-3) + _EXACT / 10))
             rows = rows_of([term])
             if rows is not None:
                 found += [(one, rows) for one in rows.solve(np.array([[0]]))]
@@ -323,7 +341,7 @@ def _scope(terms: Sequence[Term], seen: frozenset[int], new: frozenset[int]) -> 
     return leads, [k for k in inside if k in leads or not terms[k].coordinates & new]
 
 
-def _sets(leads: Sequence[int], columns: Sequence[int], size: int) -> Array:
+def _sets(leads: Sequence[int], columns: Sequence[int], size: int) -> Places:
     """Returns all sets of columns of a size that contain a lead, :math:`(M, k)`."""
     if size == 1 or list(leads) == list(columns):
         columns = leads
@@ -336,6 +354,14 @@ def _sets(leads: Sequence[int], columns: Sequence[int], size: int) -> Array:
         np.concatenate((np.full((int((first > i).sum()), 1), lead), rest[first > i]), 1) for i, lead in enumerate(leads)
     ]
     return np.concatenate(parts)
+
+
+def _error_at(option: Parametric, error_of: Callable[[Monomial], float], parameter: float) -> float:
+    return error_of(option.term(parameter))
+
+
+def _is_as_good(error_of: Callable[[Monomial], float], limit: float, term: Monomial) -> bool:
+    return error_of(term) <= limit
 
 
 def _minimize(function: Callable[[float], float], option: Parametric) -> tuple[float, float]:

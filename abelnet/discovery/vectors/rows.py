@@ -1,7 +1,8 @@
 r"""Rows :math:`a_r = \sum_i B(x_{ri}) - B(y_r)` of terms, and errors of invariants in units of the results.
 
-An invariant :math:`f = \sum_k c_k B_k` has :math:`a_r \cdot c = 0` for all examples. Noise :math:`\delta` in a result
-changes it by :math:`c^\top J_r \delta`, with :math:`J_r = \partial B / \partial y`, so its error in units of the results is
+An invariant :math:`f = \sum_k c_k B_k` has :math:`a_r \cdot c = 0` for all examples. Noise :math:`\delta` in a
+result changes it by :math:`c^\top J_r \delta`, with :math:`J_r = \partial B / \partial y`. Its error in units of the
+results is
 
 .. math:: e^2(c) = \operatorname{mean}_r \frac{(a_r \cdot c)^2}{c^\top J_r D J_r^\top c}
 
@@ -25,6 +26,7 @@ from abelnet.bijections.terms import Term
 from abelnet.multisets import Multisets
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
+Places = np.ndarray[Any, np.dtype[np.int64]]
 # Diagonal loading of matrices that are inverted, relative to their own diagonal.
 _LOADING = 1e-13
 _ROUNDS = 4
@@ -123,7 +125,7 @@ class Rows:
         along = np.linalg.norm(np.einsum("rkd,k->rd", self.j[:, places], c), axis=1)
         return float(np.median(along / (self.full[:, places] @ np.abs(c) + 1e-300)))
 
-    def best(self, subsets: Array, keep: int) -> list[Solution]:
+    def best(self, subsets: Places, keep: int) -> list[Solution]:
         """Returns the best of many subsets of terms, all of one size, with their coefficients.
 
         Arguments:
@@ -147,20 +149,20 @@ class Rows:
             subsets = subsets[order]
         return self.solve(subsets)
 
-    def solve(self, subsets: Array) -> list[Solution]:
+    def solve(self, subsets: Places) -> list[Solution]:
         """Returns the coefficients of each subset :math:`(M, k)` that minimize the Sampson error, by reweighting."""
         found: list[Solution] = []
         for part in np.array_split(subsets, max(1, subsets.size * len(self.a) // 2_000_000)):
             found += self._solve(part)
         return found
 
-    def _solve(self, subsets: Array) -> list[Solution]:
+    def _solve(self, subsets: Places) -> list[Solution]:
         a, j = np.moveaxis(self.a[:, subsets], 1, 0), np.moveaxis(self.j[:, subsets], 1, 0)  # (M, R, k), (M, R, k, d)
         count, size = subsets.shape
         best, c = np.full(count, math.inf), np.ones((count, size))
         kept = c.copy()
         weights = np.ones(a.shape[:2])
-        for sweep in range(_ROUNDS + 1 if size > 1 else 1):
+        for _ in range(_ROUNDS + 1 if size > 1 else 1):
             if size > 1:
                 weighted = a * weights[..., None]
                 s = np.swapaxes(weighted, 1, 2) @ a

@@ -1,0 +1,81 @@
+"""Laws on vectors: how many are found, with all formulas right, without and with noise, outliers and few examples.
+
+For each law of the tests: sets of 2–4 elements; errors at sizes 2–4 and 10–12 are root mean squares of all coordinates,
+each in standard deviations of the true results there. Noise is a fraction of the standard deviation, of the results or
+of the elements. ``--non-laws`` draws aggregations that are no law instead, and counts those that are refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from abelnet import ExtrapolationWarning, LawRegressor, NoLawError
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from vector_laws import LAWS, NON_LAWS, WIDER, VectorLaw, draw, is_right, random_law, random_non_law, spoil
+
+
+def errors(model: LawRegressor, law: VectorLaw, seed: int) -> tuple[float, float]:
+    found = []
+    for sizes in ((2, 4), (10, 12)):
+        sets, target = draw(law, 200, seed + 1000, sizes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExtrapolationWarning)
+            predicted = model.predict(sets)
+        found.append(float(np.sqrt(np.mean(((predicted - target) / target.std(0)) ** 2))))
+    return found[0], found[1]
+
+
+def run(name: str, law: VectorLaw, args: argparse.Namespace, *, quiet: bool = False) -> tuple[bool, bool]:
+    sets, target = draw(law, args.count, args.seed)
+    sets, target = spoil(sets, target, args.noise, args.elements, args.swapped, args.seed)
+    start = time.perf_counter()
+    try:
+        model = LawRegressor(seed=args.seed, polish=False).fit(sets, target, names=law.names)
+    except NoLawError as error:
+        print(f"   {name:30s} {time.perf_counter() - start:5.1f} s  refused: {str(error)[:160]}", flush=True)
+        return False, True
+    took = time.perf_counter() - start
+    exact = not (args.noise or args.elements)
+    right = is_right(model, law, 1e-6 if exact else 0.02)
+    if not (quiet and right):
+        small, large = errors(model, law, args.seed)
+        text = " | ".join(one.formula for one in model.laws_)
+        mark = "ok" if right else "  "
+        print(f"{mark} {name:30s} {took:5.1f} s  small {small:.1e}  large {large:.1e}  {text[:110]}", flush=True)
+    return right, False
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--noise", type=float, default=0.0)
+    parser.add_argument("--elements", type=float, default=0.0)
+    parser.add_argument("--swapped", type=float, default=0.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--wider", action="store_true", help="exponentials, real exponents and four coordinates")
+    parser.add_argument("--non-laws", action="store_true", help="the non-laws of the tests")
+    parser.add_argument("--random", type=int, default=0, help="this many random laws, or non-laws with --non-laws")
+    parser.add_argument("--only", default="", help="part of the name of a law")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    if args.random:
+        make = random_non_law if args.non_laws else random_law
+        table = {f"random {k}": make(args.seed * 10_000 + k) for k in range(args.random)}
+    else:
+        table = NON_LAWS if args.non_laws else WIDER if args.wider else LAWS
+    table = {name: law for name, law in table.items() if args.only in name}
+    outcomes = [run(name, law, args, quiet=bool(args.random)) for name, law in table.items()]
+    kind = f"refused: {sum(refused for _, refused in outcomes)}" if args.non_laws else ""
+    print(f"{args}\nall formulas right: {sum(right for right, _ in outcomes)} of {len(table)} {kind}")
+
+
+if __name__ == "__main__":
+    main()
