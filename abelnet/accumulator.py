@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from abelnet.bijections import Bijection
+from abelnet.bijections.terms import Factor, Term
 from abelnet.checks import check_count, check_dtype, check_finite, check_integers, check_range, check_values
 from abelnet.errors import AbelnetError
 from abelnet.laws import Law
@@ -335,6 +336,8 @@ def _plain(value: Any) -> str:
         return f"{{{', '.join(f'{key}: {_plain(value[key])}' for key in sorted(value, key=str))}}}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_plain, value))}]"
+    if isinstance(value, Term | Factor):
+        return f"{type(value).__qualname__}({_plain(value.config())})"
     return repr(value) if isinstance(value, str | int | float | None) else type(value).__qualname__
 
 

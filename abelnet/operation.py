@@ -24,6 +24,7 @@ from abelnet.checks import (
     check_one_dtype,
     check_range,
     check_values,
+    peek,
 )
 from abelnet.config import Configurable
 from abelnet.errors import AbelnetError
@@ -73,7 +74,9 @@ class Operation(Configurable, nn.Module):
         # that is, and folds a single element to itself.
         like = next(self.bijection.parameters(), torch.empty(0, dtype=torch.float64))
         good, tried = torch.zeros(self.dim, dtype=torch.bool), False
-        points = self._probes().to(like)
+        points = self.bijection.probes().to(like)
+        if len(points) == 0:
+            return
         for x in (points, *torch.split(points, 1)):
             with suppress(AbelnetError):  # some are outside the domain
                 pair, single = self.reduce(x[:, None].expand(-1, 2, -1)), self.reduce(x[:, None])
@@ -83,17 +86,6 @@ class Operation(Configurable, nn.Module):
                 return
         if tried:
             raise AbelnetError("parameters: expected an operation with finite results, got none in some dimension")
-
-    def _probes(self) -> Tensor:
-        """Returns elements of every scale, within the domain where it is limited, with shape :math:`(n, d)`."""
-        low, high = (torch.as_tensor(end, dtype=torch.float64).expand(self.dim) for end in self.bijection.domain)
-        steps = torch.logspace(-12, 12, 25, dtype=torch.float64)[:, None]
-        up = torch.where(low.isfinite(), low, 0) + steps
-        down = torch.where(high.isfinite(), high, 0) - steps
-        # Close to the ends as well: where sums are limited, only elements near the identity have results.
-        between = low + (high - low) * torch.linspace(-12, 12, 25, dtype=torch.float64).sigmoid()[:, None]
-        both = low.isfinite() & high.isfinite()
-        return torch.cat((torch.where(both, between, up), torch.where(both, between, down)))
 
     @property
     def dim(self) -> int:
@@ -114,13 +106,23 @@ class Operation(Configurable, nn.Module):
         return self._decode(self.law.combine(u, v))
 
     def identity(self) -> Tensor:
-        r"""Returns the identity :math:`e`, with :math:`x \circ e = x` and shape :math:`(d)`."""
+        r"""Returns the identity :math:`e`, with :math:`x \circ e = x` and shape :math:`(d)`.
+
+        Raises if there is none: the law has none, or it is outside the domain of a bijection on vectors, such as the
+        center of no mass.
+        """
         identity = self.law.identity(self.dim)
         if identity is None or not self.bijection.is_injective:
             got = self.law.name if identity is None else type(self.bijection).__name__
             raise AbelnetError(f"identity: expected an operation with an identity, got one over {got}")
         like = next(self.bijection.parameters(), identity)
-        return self._decode(identity.to(like.device, like.dtype))
+        found = self._decode(identity.to(like.device, like.dtype))
+        if not self.bijection.is_elementwise and not peek(found.isfinite().all(), True):
+            raise AbelnetError(
+                "identity: expected an operation with an identity, got one whose identity is outside the domain, "
+                f"{self.bijection.describe_domain()}"
+            )
+        return found
 
     def absorbing(self) -> Tensor | None:
         r"""Returns the absorbing element :math:`z`, with :math:`x \circ z = z` and shape :math:`(d)`, or None."""
@@ -253,8 +255,14 @@ class Operation(Configurable, nn.Module):
         """Returns an empty :class:`Accumulator` for streaming aggregation, or a batch of them with ``shape``."""
         return Accumulator(self.bijection, self.law, shape)
 
-    def expression(self, x: Expr, y: Expr, dimension: int = 0) -> Expr:
+    def expression(self, x: Any, y: Any, dimension: int = 0) -> Expr:
         r"""Returns :math:`x \circ y` in one dimension as a sympy expression; raises if there is no closed form.
+
+        Arguments:
+            x: The number in this dimension, or a sequence of all :math:`d` coordinates; the latter is needed if the
+                bijection does not map dimensions independently.
+            y: Likewise.
+            dimension: Index of the dimension.
 
         Example:
             >>> import sympy
@@ -262,9 +270,24 @@ class Operation(Configurable, nn.Module):
             >>> x, y = sympy.symbols("x y", positive=True)
             >>> AbelianGroup(Generator(1, "power", [2.0])).expression(x, y)
             sqrt(x**2 + y**2)
+
+            The center of mass, in which coordinates mix:
+
+            >>> from abelnet import Triangular
+            >>> from abelnet.bijections.terms import Monomial, Power
+            >>> mass, moment = Monomial((Power(0),)), Monomial((Power(0), Power(1)))
+            >>> center = AbelianGroup(Triangular(2, [[mass], [moment]], [[1.0], [1.0]], signs=[1, 0]))
+            >>> center.expression(sympy.symbols("m1 x1"), sympy.symbols("m2 x2"), 1)
+            (m1*x1 + m2*x2)/(m1 + m2)
         """
         from sympy import Piecewise
 
+        if not self.bijection.is_elementwise:
+            places = range(self.dim)
+            u, v = ([self.bijection.expression(element, j) for j in places] for element in (x, y))
+            combined = [self.law.expression(u[j], v[j], j) for j in places]
+            return self.bijection.inverse_expression(combined, dimension)
+        x, y = (element[dimension] if isinstance(element, Sequence) else element for element in (x, y))
         u, v = (self.bijection.expression(element, dimension) for element in (x, y))
         if u.has(Piecewise):
             # Pieces of pieces: hundreds, which sympy compares with each other.

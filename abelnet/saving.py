@@ -280,9 +280,9 @@ def _name_of(kind: type) -> str:
     module = kind.__module__.split(".")
     if module[0] != "abelnet":
         return kind.__name__
-    room = ".".join(module[:2])
-    public = getattr(importlib.import_module(room), kind.__name__, None) is kind
-    return f"{room if public else kind.__module__}.{kind.__name__}"
+    rooms = [".".join(module[:depth]) for depth in range(2, len(module) + 1)]
+    home = next(room for room in rooms if getattr(importlib.import_module(room), kind.__name__, None) is kind)
+    return f"{home}.{kind.__name__}"
 
 
 def _class_of(name: str, classes: Mapping[str, type[Configurable]]) -> type[Configurable]:

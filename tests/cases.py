@@ -14,6 +14,8 @@ import torch
 
 import abelnet
 from abelnet import Bijection, Law
+from abelnet.bijections import Implicit, Invariants
+from abelnet.bijections.terms import Exponential, Factor, Logarithm, Monomial, Planar, Power, Term
 
 DTYPES = [torch.float32, torch.float64]
 
@@ -52,7 +54,24 @@ COUPLED: dict[str, Callable[[torch.dtype], Bijection]] = {
     "permutation": lambda dtype: abelnet.Permutation(3, seed=1),
     "glow": lambda dtype: abelnet.glow(3, layers=3, hidden=16, gain=1.0, seed=1, dtype=dtype),
 }
-BIJECTIONS = ELEMENTWISE | COUPLED
+
+
+def monomial(*factors: Factor | int) -> Monomial:
+    """A product of factors; numbers stand for coordinates themselves."""
+    return Monomial(tuple(Power(factor) if isinstance(factor, int) else factor for factor in factors))
+
+
+def sheared(dtype: torch.dtype) -> Bijection:
+    """A triangular map of the whole space onto itself, in another order than that of its coordinates."""
+    first = [monomial(1), monomial()]
+    second = [monomial(0, Exponential(1, 0.2)), monomial(Power(1, 2.0))]
+    third = [monomial(2), monomial(0, 1), monomial(Exponential(1, -0.3, 2.0))]
+    coefficients = [[2.0, -0.5], [1.5, 0.3], [0.8, 0.25, 1.2]]
+    return abelnet.Triangular(3, [first, third, second], [coefficients[k] for k in (0, 2, 1)], dtype=dtype)
+
+
+TRIANGULAR: dict[str, Callable[[torch.dtype], Bijection]] = {"triangular": sheared}
+BIJECTIONS = ELEMENTWISE | COUPLED | TRIANGULAR
 
 IDENTITY_LIKE: dict[str, Callable[[torch.dtype], Bijection]] = {
     "affine": lambda dtype: abelnet.Affine(3, dtype=dtype),
@@ -101,6 +120,111 @@ FAMILY_CASES: dict[str, tuple[str, list[float], float, float]] = {
     "reciprocal_exponential": ("exponential of reciprocal", [1.5], 0.0, 0.95),
     "arcsine_of_power": ("arcsine of power", [1.5], 0.0, 1.0),
 }
+
+
+def _pair(plane: str, *, signs: Sequence[int] = (0, 0)) -> Callable[[torch.dtype], Invariants]:
+    terms = [[Planar(plane, part, 0, 1)] for part in (0, 1)]
+    return lambda dtype: abelnet.Triangular(2, terms, [[1.0], [1.0]], signs, dtype=dtype)
+
+
+def _triangular(
+    terms: Sequence[Sequence[Term]], signs: Sequence[int], coefficients: Sequence[Sequence[float]] = ()
+) -> Callable[[torch.dtype], Invariants]:
+    given = coefficients or [[1.0] * len(one) for one in terms]
+    return lambda dtype: abelnet.Triangular(len(terms), terms, given, signs, dtype=dtype)
+
+
+def _implicit(dtype: torch.dtype) -> Invariants:
+    """Two sums that mix both coordinates: x + y³ / 3 and 2 y - x³ / 3."""
+    terms = [[monomial(0), monomial(Power(1, 3.0))], [monomial(1), monomial(Power(0, 3.0))]]
+    known = torch.cartesian_prod(torch.linspace(-2, 2, 9), torch.linspace(-2, 2, 9))
+    return Implicit(2, terms, [[1.0, 1 / 3], [2.0, -1 / 3]], known=known, dtype=dtype)
+
+
+def _implicit_angle(dtype: torch.dtype) -> Invariants:
+    """The product of complex numbers, times a power of a third number that depends on their length."""
+    terms = [
+        [Planar("polar", 0, 0, 1), monomial(2)],
+        [Planar("polar", 1, 0, 1)],
+        [monomial(2), monomial(Power(2, 3.0))],
+    ]
+    generator = torch.Generator().manual_seed(0)
+    known = 4 * torch.rand(200, 3, generator=generator) - 2
+    return Implicit(3, terms, [[1.0, 0.5], [1.0], [1.0, 0.1]], known=known, dtype=dtype)
+
+
+POOLED = [[monomial(0)], [monomial(0, 1)], [monomial(2), monomial(0, Power(1, 2.0))]]
+# Bijections on vectors by additive invariants, and the box in which elements lie.
+VECTOR_CASES: dict[str, tuple[Callable[[torch.dtype], Invariants], list[float], list[float]]] = {
+    "center_of_mass": (_triangular([[monomial(0)], [monomial(0, 1)]], (1, 0)), [0.1, -5], [3, 5]),
+    "harmonic_mean": (_triangular([[monomial(0)], [monomial(0, Power(1, -1.0))]], (1, 1)), [0.1, 0.2], [3, 5]),
+    "geometric_mean": (_triangular([[monomial(0)], [monomial(0, Logarithm(1))]], (1, 1)), [0.1, 0.2], [3, 5]),
+    "pooled_variance": (_triangular(POOLED, (1, 0, 1)), [1, -3, 0], [20, 3, 9]),
+    "fusion": (_triangular([[monomial(Power(1, -1.0))], [monomial(0, Power(1, -1.0))]], (0, 1)), [-5, 0.1], [5, 3]),
+    "acids": (_triangular([[monomial(0)], [monomial(0, Exponential(1, -1.0, 10.0))]], (1, 0)), [0.1, 2], [3, 6]),
+    "decibels": (_triangular([[monomial(0)], [monomial(0, Exponential(1, 0.1, 10.0))]], (1, 0)), [0.5, 40], [8, 90]),
+    "complex_product": (_pair("polar"), [-2, -2], [2, 2]),
+    "impedance": (_pair("inversion", signs=(1, 0)), [0.1, -3], [5, 3]),
+    "split_complex": (_pair("split"), [2.1, -2], [4, 2]),
+    "relativistic": (_pair("Lorentz", signs=(1, 0)), [0.5, -0.95], [3, 0.95]),
+    "phasors": (_pair("Cartesian", signs=(1, 0)), [0.5, -3.1], [3, 3.1]),
+    "beta": (
+        _triangular([[monomial(0), monomial()], [monomial(1), monomial()]], (1, 1), [[1, -1]] * 2),
+        [1, 1],
+        [9, 9],
+    ),
+    "root_below": (
+        _triangular([[monomial(Power(1, 3.0))], [monomial(Power(0, 2.0)), monomial(1)]], (-1, 0), [[1], [0.5, 2]]),
+        [-4, 0.2],
+        [-0.1, 2],
+    ),
+    "real_powers": (
+        _triangular([[monomial(Power(0, 1.5))], [monomial(Power(0, -0.5), Power(1, -3.0))]], (1, 1)),
+        [0.2, 0.3],
+        [4, 3],
+    ),
+    "heat": (_triangular([[monomial(0)], [monomial(0, 1)], [monomial(0, 1, 2)]], (1, 1, 0)), [0.5, 0.5, -9], [4, 4, 9]),
+    "pooled_covariance": (
+        _triangular(
+            [[monomial(0)], [monomial(0, 1)], [monomial(0, 2)], [monomial(3), monomial(0, 1, 2)]], (1, 0, 0, 0)
+        ),
+        [1, -2, -2, -9],
+        [20, 2, 2, 9],
+    ),
+    "pooled_skewness": (
+        _triangular(
+            [*POOLED, [monomial(3), monomial(1, 2), monomial(0, Power(1, 3.0))]],
+            (1, 0, 1, 0),
+            [[1], [1], [1, 1], [1, 3, 1]],
+        ),
+        [1, -2, 0, -9],
+        [20, 2, 9, 9],
+    ),
+    "twisted": (
+        _triangular(
+            [
+                [Planar("polar", 1, 2, 0), monomial(Power(1, 2.0))],
+                [monomial(1)],
+                [Planar("polar", 0, 2, 0), monomial(1), monomial(Exponential(1, 0.5))],
+            ],
+            (0, 0, 0),
+            [[1, 0.2], [1], [2, 0.3, -0.1]],
+        ),
+        [-1, -1, 0.5],
+        [1, 1, 2],
+    ),
+    "implicit": (_implicit, [-2, -2], [2, 2]),
+    "implicit_angle": (_implicit_angle, [-2, -2, -2], [2, 2, 2]),
+}
+
+
+def vectors(name: str, count: int, *, seed: int = 0, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    """Elements of a case of ``VECTOR_CASES``."""
+    _, low, high = VECTOR_CASES[name]
+    ends = torch.tensor([low, high], dtype=torch.float64)
+    generator = torch.Generator().manual_seed(seed)
+    return torch.lerp(ends[0], ends[1], torch.rand(count, len(low), generator=generator, dtype=torch.float64)).to(dtype)
+
 
 # Every curve in float64, three dimensions, and the range in which elements lie.
 CURVES: dict[str, tuple[Callable[[], Bijection], float, float]] = {

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from cases import BIJECTIONS, FAMILY_CASES, LAWS
+from cases import BIJECTIONS, FAMILY_CASES, LAWS, VECTOR_CASES, vectors
 from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -119,6 +119,8 @@ def models() -> dict[str, tuple[Any, Tensor]]:
             found[f"learned-{name}-{law}"] = learned(curve, law), elements(low, high, 1)
         for law in ("sum", "polynomial"):
             found[f"formula-{name}-{law}"] = learned(formula, law), elements(low, high, 1)
+    for name, (make_invariants, _, _) in VECTOR_CASES.items():
+        found[f"{name}-vectors"] = abelnet.AbelianGroup(make_invariants(torch.float64)), vectors(name, 6)
     even = abelnet.Even(abelnet.Generator(1, "positive power", [2.0], dtype=torch.float64))
     found["formula-even"] = learned(even, "sum"), elements(dim=1)
     found["agn"] = GroupAnalogy(6, 2, 5, seed=0), elements(dim=6, dtype=torch.float32)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from cases import BIJECTIONS, FAMILY_CASES, LAWS
+from cases import BIJECTIONS, FAMILY_CASES, LAWS, VECTOR_CASES, vectors
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
@@ -35,6 +35,11 @@ CASES = {
     f"{name}-sum": Operation(Generator(3, kind, parameters, dtype=torch.float64), abelnet.Sum())
     for name, (kind, parameters, _, _) in FAMILY_CASES.items()
 }
+CASES |= {
+    f"{name}-vectors-{dtype}": AbelianGroup(make(dtype))
+    for name, (make, _, _) in VECTOR_CASES.items()
+    for dtype in (torch.float32, torch.float64)
+}
 SCRIPT = """
 import sys, torch, abelnet
 from pathlib import Path
@@ -52,6 +57,9 @@ torch.save(results, folder / "results.pt")
 
 
 def elements(name: str) -> torch.Tensor:
+    vector, _, dtype = name.partition("-vectors-torch.")
+    if dtype:
+        return vectors(vector, 6, dtype=getattr(torch, dtype))
     low, high = -3.0, 3.0
     if name.removesuffix("-sum") in FAMILY_CASES:
         _, _, low, high = FAMILY_CASES[name.removesuffix("-sum")]
@@ -250,6 +258,89 @@ def test_laws_of_any_scale_and_domain_come_back(scale: float, tmp_path: Path) ->
     assert abelnet.load(tmp_path).bijection.domain[0] == 100
 
 
+def center_of_mass(**changes: Any) -> dict[str, Any]:
+    """A configuration, with some arguments of the bijection or of its last factor changed."""
+    factor = {"coordinate": 1, "exponent": 1.0} | {
+        key: changes.pop(key) for key in ("coordinate", "exponent") & changes.keys()
+    }
+    power = {"$class": "abelnet.bijections.terms.Power", "config": factor}
+    mass = {"$class": "abelnet.bijections.terms.Power", "config": {"coordinate": 0, "exponent": 1.0}}
+    terms = [
+        [{"$class": "abelnet.bijections.terms.Monomial", "config": {"factors": factors}}]
+        for factors in ([mass], [mass, power])
+    ]
+    config = {"dim": 2, "invariants": terms, "coefficients": [[1.0], [1.0]], "signs": [1, 0], "origin": [0.0, 0.0]}
+    return {"format": 1, "model": {"$class": "abelnet.bijections.Triangular", "config": config | changes}}
+
+
+def planar(**changes: Any) -> list[Any]:
+    config = {"plane": "polar", "part": 0, "first": 0, "second": 1} | changes
+    return [[{"$class": "abelnet.bijections.terms.Planar", "config": config}] for _ in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"exponent": 0}, "exponent: expected a number other than 0, got 0"),
+        ({"exponent": {"$float": "nan"}}, "exponent: expected a number , got nan"),
+        ({"exponent": {"$float": "inf"}}, "exponent: expected a number"),
+        ({"exponent": "1"}, "exponent: expected float, got '1'"),
+        ({"exponent": 10**400}, "exponent: expected at most 1024, got 1000"),
+        ({"coordinate": 2}, "invariants: expected terms of 2 coordinates, got"),
+        ({"coordinate": -1}, "coordinate: expected at least 0, got -1"),
+        ({"coordinate": 1.5}, "coordinate: expected int, got 1.5"),
+        ({"coordinate": 10**12}, "coordinate: expected at most 1024, got 1000000000000"),
+        ({"dim": 10**9}, "dim: expected at most 1024, got 1000000000"),
+        ({"dim": 1000}, "invariants: expected 1000 lists of terms, got 2"),
+        ({"invariants": []}, "invariants: expected 2 lists of terms, got 0"),
+        ({"invariants": [[1], [2]]}, "invariants: expected Sequence"),
+        ({"invariants": [[0.0] * 60_000] * 2}, "expected at most 100000 values"),
+        ({"invariants": planar()}, "expected each to bring in one coordinate"),
+        ({"invariants": planar(plane="spiral")}, "plane: expected one of polar, inversion, split, Lorentz, Cartesian"),
+        ({"invariants": planar(part=2)}, "part: expected 0 or 1, got 2"),
+        ({"invariants": planar(second=0)}, "first, second: expected different coordinates, got 0 twice"),
+        ({"coefficients": [[1.0, 2.0], [1.0]]}, "coefficients: expected one for each term"),
+        ({"coefficients": [[1.0], "x"]}, "coefficients: expected Sequence"),
+        ({"signs": [3, 0]}, "signs: expected 2 of -1, 0 and 1"),
+        ({"signs": [0.5, 0]}, "signs: expected Sequence"),
+        ({"origin": [0.0]}, "origin: expected 2 finite numbers"),
+        ({"origin": [{"$float": "nan"}, 0.0]}, "origin: expected 2 finite numbers"),
+    ],
+)
+def test_forged_invariants_are_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    tensors = {"coefficients.0": torch.ones(1), "coefficients.1": torch.ones(1)}
+    write(tmp_path, center_of_mass(), tensors)
+    assert isinstance(abelnet.load(tmp_path), abelnet.Triangular)
+    write(tmp_path, center_of_mass(**changes), tensors)
+    with pytest.raises(AbelnetError, match=message):
+        abelnet.load(tmp_path)
+
+
+def test_points_that_an_inverse_starts_from_are_in_the_file_once(tmp_path: Path) -> None:
+    path = abelnet.save(AbelianGroup(VECTOR_CASES["implicit"][0](torch.float64)), tmp_path)
+    with safe_open(path, "pt") as file:
+        content = json.loads(file.metadata()["abelnet"])
+    config = content["model"]["config"]["bijection"]["config"]
+    tensors = load_file(path)
+    assert config["known"] == len(tensors["bijection.known"]) == 81
+    for value, message in ((0, "known: expected at least 1, got 0"), (80, r"known: expected shape \(80, 2\), got")):
+        config["known"] = value
+        write(tmp_path, content, tensors)
+        with pytest.raises(AbelnetError, match=message):
+            abelnet.load(tmp_path)
+
+
+def test_vector_operations_without_results_are_refused(tmp_path: Path) -> None:
+    path = abelnet.save(AbelianGroup(VECTOR_CASES["center_of_mass"][0](torch.float64)), tmp_path)
+    tensors = load_file(path)
+    tensors["bijection.coefficients.0"] = torch.zeros(1, dtype=torch.float64)
+    with safe_open(path, "pt") as file:
+        content = json.loads(file.metadata()["abelnet"])
+    write(tmp_path, content, tensors)
+    with pytest.raises(AbelnetError, match="expected an operation with finite results"):
+        abelnet.load(tmp_path)
+
+
 def test_only_regular_files_in_the_folder_are_read(tmp_path: Path) -> None:
     saved = abelnet.save(AbelianGroup(Affine(1)), tmp_path / "real")
     (tmp_path / "link").mkdir()
@@ -318,6 +409,8 @@ def test_loading_does_not_import_the_compiler(tmp_path: Path) -> None:
         "constant": abelnet.Operation(Generator(1, "power", [3.0]), abelnet.Constant(7.0)),
         "net": abelnet.AbelianNet(Chain(abelnet.Affine(1), abelnet.Monotonic(1, seed=0))),
         "glow": AbelianGroup(abelnet.glow(3, layers=3, hidden=4, seed=0)),
+        "vectors": AbelianGroup(VECTOR_CASES["pooled_variance"][0](torch.float64)),
+        "implicit": AbelianGroup(VECTOR_CASES["implicit"][0](torch.float64)),
     }.items():
         abelnet.save(operation, tmp_path / name)
     script = (

@@ -72,6 +72,17 @@ class Bijection(Configurable, nn.Module, ABC):
         """Returns the domain as a condition, such as ``x > 0``."""
         return describe_region(self.domain)
 
+    def probes(self) -> Tensor:
+        """Returns elements of every scale, within the domain where it is limited, with shape :math:`(n, d)`."""
+        low, high = (torch.as_tensor(end, dtype=torch.float64).expand(self.dim) for end in self.domain)
+        steps = torch.logspace(-12, 12, 25, dtype=torch.float64)[:, None]
+        up = torch.where(low.isfinite(), low, 0) + steps
+        down = torch.where(high.isfinite(), high, 0) - steps
+        # Close to the ends as well: where sums are limited, only elements near the identity have results.
+        between = low + (high - low) * torch.linspace(-12, 12, 25, dtype=torch.float64).sigmoid()[:, None]
+        both = low.isfinite() & high.isfinite()
+        return torch.cat((torch.where(both, between, up), torch.where(both, between, down)))
+
     @property
     def codomain(self) -> Region:
         """Lower and upper limit of :math:`f(x)`, exclusive: numbers, or tensors with shape :math:`(d)`."""
@@ -101,12 +112,17 @@ class Bijection(Configurable, nn.Module, ABC):
         """Returns :meth:`slope_bounds` of the inverse, over a box of values."""
         raise AbelnetError(f"inverse_slope_bounds: expected proved slope bounds, got {type(self).__name__}")
 
-    def expression(self, x: Expr, dimension: int = 0) -> Expr:
-        """Returns :math:`f(x)` in one dimension as a sympy expression; raises if there is no closed form."""
+    def expression(self, x: Any, dimension: int = 0) -> Expr:
+        """Returns :math:`f(x)` in one dimension as a sympy expression; raises if there is no closed form.
+
+        Arguments:
+            x: The number in this dimension; a sequence of all :math:`d` if dimensions are not mapped independently.
+            dimension: Index of the dimension.
+        """
         raise AbelnetError(f"expression: expected a bijection with a closed form, got {type(self).__name__}")
 
-    def inverse_expression(self, y: Expr, dimension: int = 0) -> Expr:
-        """Returns :math:`f^{-1}(y)` in one dimension as a sympy expression; raises if there is no closed form."""
+    def inverse_expression(self, y: Any, dimension: int = 0) -> Expr:
+        """Returns :math:`f^{-1}(y)` in one dimension, likewise."""
         raise AbelnetError(f"inverse_expression: expected a bijection with a closed form, got {type(self).__name__}")
 
     def curves(self) -> list[Elementwise]:
@@ -264,15 +280,21 @@ class Chain(Bijection):
             norm, region = norm * factor, (corners[0], corners[1])
         return Enclosure(norm, *region)
 
-    def expression(self, x: Expr, dimension: int = 0) -> Expr:
-        for bijection in self:
-            x = bijection.expression(x, dimension)
-        return x
+    def expression(self, x: Any, dimension: int = 0) -> Expr:
+        return self._composed([(one, one.expression) for one in self], x, dimension)
 
-    def inverse_expression(self, y: Expr, dimension: int = 0) -> Expr:
-        for bijection in reversed(list(self)):
-            y = bijection.inverse_expression(y, dimension)
-        return y
+    def inverse_expression(self, y: Any, dimension: int = 0) -> Expr:
+        return self._composed([(one, one.inverse_expression) for one in reversed(list(self))], y, dimension)
+
+    def _composed(self, maps: Sequence[tuple[Bijection, Callable[[Any, int], Expr]]], x: Any, dimension: int) -> Any:
+        """Composes expressions: of one number, or of all coordinates if a part mixes them."""
+        if self.is_elementwise:
+            for _, function in maps:
+                x = function(x, dimension)
+            return x
+        for part, function in maps:
+            x = [function(x[i] if part.is_elementwise else x, i) for i in range(self.dim)]
+        return x[dimension]
 
     def curves(self) -> list[Elementwise]:
         return [curve for bijection in self for curve in bijection.curves()]

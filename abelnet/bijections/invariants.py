@@ -2,20 +2,22 @@ r"""Bijections by additive invariants: sums of terms of several coordinates, inv
 
 from __future__ import annotations
 
-__all__ = ["Implicit", "Invariants", "Triangular"]
+__all__ = ["Implicit", "Invariants", "Triangular", "plan"]
 
+import copy
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
 
 from abelnet.bijections.base import Bijection
-from abelnet.bijections.slopes import FROM_ZERO, Region
-from abelnet.bijections.terms import Factor, Monomial, Planar, Term
-from abelnet.checks import check_number, check_values, peek
+from abelnet.bijections.intervals import Enclosed, Interval, cells, largest_norm
+from abelnet.bijections.slopes import FROM_ZERO, Enclosure, Region
+from abelnet.bijections.steps import plan
+from abelnet.bijections.terms import PLANES, Exponential, Factor, Monomial, Planar, Power, Term
+from abelnet.checks import check_count, check_number, check_values, peek
 from abelnet.errors import AbelnetError
 from abelnet.symbols import symbolic_number
 
@@ -24,23 +26,30 @@ if TYPE_CHECKING:
 
 # Newton's method: most steps, halvings of a step, and starts that are tried.
 _STEPS, _HALVINGS, _STARTS = 60, 30, 4
-# Known points kept as starts.
-_MOST_KNOWN = 512
+# Known points kept as starts, and numbers in the distances of a chunk of values to all of them.
+_MOST_KNOWN, _CHUNK = 512, 1 << 22
+# Units of rounding of the dtype below which an error of Newton's method says nothing.
+_ROUNDING = 64
+# Points drawn to probe an operation.
+_PROBES = 256
 
 
 class Invariants(Bijection):
     r"""Map by :math:`d` sums of terms, one for each coordinate of the result.
 
-    .. math:: f_j(x) = \sum_k c_{jk} B_{jk}(x)
+    .. math:: f_j(x) = \sum_k c_{jk} B_{jk}(x - o)
 
     If vectors are combined such that each :math:`f_j` adds up, they are combined by the group
-    :math:`f^{-1}(f(x) + f(y))`: the :math:`f_j` are its additive invariants.
+    :math:`f^{-1}(f(x) + f(y))`: the :math:`f_j` are its additive invariants. Coordinates may be measured from an origin
+    :math:`o`: polynomials such as :math:`s + n m^2` lose digits if :math:`m` is far from 0 compared with its spread.
 
     Arguments:
         dim: Number of dimensions :math:`d`.
         invariants: Terms :math:`B_{jk}` of each sum.
         coefficients: Coefficients :math:`c_{jk}` of each sum.
-        signs: For each coordinate, 1 if it is at least 0, -1 if it is at most 0, 0 if it may have both signs.
+        signs: For each coordinate, 1 if it is at least :math:`o_i`, -1 if it is at most :math:`o_i`, 0 if it may be
+            on both sides.
+        origin: The point :math:`o`, with :math:`d` numbers; 0 by default.
     """
 
     def __init__(
@@ -49,6 +58,7 @@ class Invariants(Bijection):
         invariants: Sequence[Sequence[Term]],
         coefficients: Sequence[Sequence[float] | Tensor],
         signs: Sequence[int] = (),
+        origin: Sequence[float] = (),
         *,
         device: torch.device | None = None,
         dtype: torch.dtype | None = None,
@@ -56,6 +66,7 @@ class Invariants(Bijection):
         super().__init__(dim)
         self.invariants = [list(terms) for terms in invariants]
         self.signs = list(signs) or [0] * dim
+        self.origin = [float(one) for one in origin] or [0.0] * dim
         if len(self.invariants) != dim or not all(self.invariants):
             raise AbelnetError(f"invariants: expected {dim} lists of terms, got {len(self.invariants)}")
         for terms in self.invariants:
@@ -66,9 +77,24 @@ class Invariants(Bijection):
             raise AbelnetError("coefficients: expected one for each term of each invariant, got another number")
         if len(self.signs) != dim or not set(self.signs) <= {-1, 0, 1}:
             raise AbelnetError(f"signs: expected {dim} of -1, 0 and 1, got {self.signs}")
-        self.coefficients = nn.ParameterList(
-            torch.as_tensor(one, dtype=dtype, device=device).clone() for one in coefficients
-        )
+        if len(self.origin) != dim or not all(map(math.isfinite, self.origin)):
+            raise AbelnetError(f"origin: expected {dim} finite numbers, got {self.origin}")
+        self._ends = [self._ends_of(i) for i in range(dim)]
+        for i, (low, high) in enumerate(self._ends):
+            if low >= high:
+                raise AbelnetError(f"signs: expected numbers on which terms are defined, got none for coordinate {i}")
+        self.coefficients = nn.ParameterList(_numbers(one, device, dtype) for one in coefficients)
+        Invariants.check_state(self)
+
+    def _ends_of(self, i: int) -> tuple[float, float]:
+        """Returns the lower and upper limit of a coordinate measured from the origin, exclusive."""
+        own = [factor for terms in self.invariants for term in terms for factor in _factors(term, i)]
+        end = FROM_ZERO if all(factor.is_defined_at_zero for factor in own) else 0.0
+        low, high = end if self.signs[i] > 0 else -math.inf, -end if self.signs[i] < 0 else math.inf
+        for factor in own:
+            bottom, top = factor.domain
+            low, high = max(low, float(bottom)), min(high, float(top))
+        return low, high
 
     def check_state(self) -> None:
         for one in self.coefficients:
@@ -77,28 +103,25 @@ class Invariants(Bijection):
 
     @property
     def domain(self) -> Region:
-        low, high = torch.full((self.dim,), -math.inf).double(), torch.full((self.dim,), math.inf).double()
-        factors = [factor for terms in self.invariants for term in terms for factor in _factors(term)]
-        for i, sign in enumerate(self.signs):
-            own = [factor for factor in factors if factor.coordinate == i]
-            end = FROM_ZERO if all(factor.is_defined_at_zero for factor in own) else 0.0
-            if sign > 0:
-                low[i] = end
-            if sign < 0:
-                high[i] = -end
-            for factor in own:
-                bottom, top = factor.domain
-                low[i], high[i] = max(float(low[i]), float(bottom)), min(float(high[i]), float(top))
+        ends = [
+            [o + end if o == 0 or end == 0 or math.isinf(end) else math.nextafter(o, math.copysign(math.inf, end))]
+            for o, both in zip(self.origin, self._ends, strict=True)
+            for end in both
+        ]
+        low, high = torch.tensor(ends, dtype=torch.float64, device="cpu").reshape(-1, 2).unbind(-1)
         return low, high
 
     def is_defined(self, x: Tensor) -> Tensor:
-        low, high = (torch.as_tensor(end, device=x.device) for end in self.domain)
-        defined = (x > low) & (x < high)
+        return self._is_defined(self._from_origin(x))
+
+    def _is_defined(self, x: Tensor) -> Tensor:
+        masks = [_is_between(one, *ends) for one, ends in zip(x.unbind(-1), self._ends, strict=True)]
         for terms in self.invariants:
             for term in terms:
-                places = list(term.coordinates)
-                defined[..., places] = defined[..., places] & term.is_defined(x)[..., None]
-        return defined
+                defined = term.is_defined(x)
+                for i in term.coordinates:
+                    masks[i] = masks[i] & defined
+        return torch.stack(masks, -1)
 
     def describe_domain(self) -> str:
         names = [f"x{i + 1}" for i in range(self.dim)]
@@ -106,27 +129,106 @@ class Invariants(Bijection):
 
     def describe_domain_of(self, names: Sequence[str]) -> str:
         """Returns the domain as conditions on named coordinates, such as ``m > 0``."""
-        low, high = self.domain
         parts = []
-        for name, bottom, top in zip(names, torch.as_tensor(low).tolist(), torch.as_tensor(high).tolist(), strict=True):
+        for name, o, (bottom, top) in zip(names, self.origin, self._ends, strict=True):
             if bottom > -math.inf:
-                parts.append(f"{name} ≥ 0" if bottom == FROM_ZERO else f"{name} > {bottom:g}")
+                parts.append(f"{name} ≥ {o:g}" if bottom == FROM_ZERO else f"{name} > {o + bottom:g}")
             if top < math.inf:
-                parts.append(f"{name} ≤ 0" if top == -FROM_ZERO else f"{name} < {top:g}")
+                parts.append(f"{name} ≤ {o:g}" if top == -FROM_ZERO else f"{name} < {o + top:g}")
         planes = dict.fromkeys(
             (term.plane, term.first, term.second)
             for terms in self.invariants
             for term in terms
             if isinstance(term, Planar)
         )
-        parts += [f"where the {name} map of ({names[i]}, {names[j]}) is defined" for name, i, j in planes]
+        for name, i, j in planes:
+            conditions = PLANES[name].condition.format(a=names[i], b=names[j]).split(", ")
+            parts += [one for one in conditions if one not in parts]
         return ", ".join(parts) or "all real numbers"
+
+    @torch.no_grad()
+    def translatable(self) -> list[bool]:
+        r"""Returns whether each coordinate may be measured from any origin without a change of the operation.
+
+        This is so if the invariants of :math:`x - o` are linear combinations of those of :math:`x`. For example,
+        :math:`m (x - o) = m x - o\, m`, but :math:`x - o` has a constant that does not add up.
+
+        Example:
+            >>> from abelnet.bijections.terms import Monomial, Power
+            >>> mass, moment = Monomial((Power(0),)), Monomial((Power(0), Power(1)))
+            >>> Triangular(2, [[mass], [moment]], [[1.0], [1.0]], signs=[1, 0]).translatable()
+            [False, True]
+        """
+        generator = torch.Generator().manual_seed(0)
+        count = 8 * sum(map(len, self.invariants)) + 8
+        x = 0.5 + torch.rand(count, self.dim, generator=generator, dtype=torch.float64)
+        x = x * torch.tensor([sign or 1 for sign in self.signs])
+        x = x[self._is_defined(x).all(-1)]
+        found = []
+        for i in range(self.dim):
+            terms = [term for terms in self.invariants for term in terms if i in term.coordinates]
+            if self.signs[i] or not all(isinstance(term, Monomial) and _is_smooth(term.on(i)) for term in terms):
+                found.append(False)
+                continue
+            moved = x.clone()
+            moved[:, i] += 1
+            here, there = self._sums(x), self._sums(moved)
+            unit = here.abs().amax(0).clamp(min=torch.finfo(torch.float64).tiny)
+            mixed = torch.linalg.lstsq(here / unit, there).solution
+            error = (here / unit @ mixed - there).abs().amax(0)
+            found.append(len(x) > 2 * self.dim and bool((error <= 1e-9 * there.abs().amax(0)).all()))
+        return found
+
+    def with_origin(self, origin: Sequence[float]) -> Self:
+        """Returns a copy whose coordinates are measured from another origin, for the same operation but for rounding.
+
+        Choose the middle of the elements, where those of other coordinates cancel. Raises if a coordinate is not
+        :meth:`translatable`.
+
+        Example:
+            >>> from abelnet.bijections.terms import Monomial, Power
+            >>> mass, moment = Monomial((Power(0),)), Monomial((Power(0), Power(1)))
+            >>> Triangular(2, [[mass], [moment]], [[1.0], [1.0]], signs=[1, 0]).with_origin([0.0, 1e6]).origin
+            [0.0, 1000000.0]
+        """
+        if len(origin) != self.dim or not all(map(math.isfinite, origin)):
+            raise AbelnetError(f"origin: expected {self.dim} finite numbers, got {list(origin)}")
+        movable = self.translatable()
+        for i, (old, new) in enumerate(zip(self.origin, origin, strict=True)):
+            if new != old and not movable[i]:
+                raise AbelnetError(f"origin: expected {old} for coordinate {i}, which another would change the law of")
+        found = copy.deepcopy(self)
+        found.origin = [float(one) for one in origin]
+        return found
+
+    def probes(self) -> Tensor:
+        generator = torch.Generator().manual_seed(0)
+        shape = (_PROBES, self.dim)
+        draw = torch.rand(*shape, generator=generator, dtype=torch.float64)
+        scale = torch.linspace(-12, 12, _PROBES, dtype=torch.float64)[torch.randperm(_PROBES, generator=generator)]
+        sizes = 10 ** (torch.where(torch.arange(_PROBES) % 2 == 0, scale, 0.0)[:, None] + 4 * draw - 2)
+        both = torch.where(torch.rand(*shape, generator=generator) < 0.5, -1.0, 1.0)
+        sides = torch.tensor([(low > -math.inf) - (high < math.inf) for low, high in self._ends], dtype=torch.float64)
+        points = sizes * torch.where(sides == 0, both, sides)
+        points = points[self._is_defined(points).all(-1)]
+        return points + torch.tensor(self.origin, dtype=torch.float64)
 
     def forward(self, x: Tensor) -> Tensor:
         check_values("x", x, self.dim)
-        if peek((~self.is_defined(x.detach())).any(), False):
-            raise AbelnetError(f"x: expected vectors of the domain, {self.describe_domain()}, got others")
+        x = self._from_origin(x)
+        outside = ~self._is_defined(x.detach()).all(-1) & ~x.detach().isnan().any(-1)
+        if peek(outside.any(), False):
+            raise AbelnetError(
+                f"x: expected vectors of the domain, {self.describe_domain()}, got {int(outside.sum())} of "
+                f"{outside.numel()} that are not"
+            )
         return self._sums(x)
+
+    def _from_origin(self, x: Tensor) -> Tensor:
+        return x - self._origin(x) if any(self.origin) else x
+
+    def _origin(self, x: Tensor) -> Tensor:
+        return torch.tensor(self.origin, dtype=x.dtype, device=x.device)
 
     def _sums(self, x: Tensor) -> Tensor:
         return torch.stack([self._sum(j, x) for j in range(self.dim)], -1)
@@ -139,6 +241,9 @@ class Invariants(Bijection):
 
     def jacobian(self, x: Tensor) -> Tensor:
         r"""Returns the matrices :math:`\partial f_j / \partial x_i`, with shape :math:`(*, d, d)`."""
+        return self._jacobian(self._from_origin(x))
+
+    def _jacobian(self, x: Tensor) -> Tensor:
         rows = []
         for one, terms in zip(self.coefficients, self.invariants, strict=True):
             row = torch.zeros_like(x)
@@ -152,10 +257,38 @@ class Invariants(Bijection):
         found: Tensor = torch.linalg.slogdet(self.jacobian(x)).logabsdet
         return found
 
+    @torch.no_grad()
+    def slope_bounds(self, region: tuple[Tensor, Tensor]) -> Enclosure:
+        r"""Bounds the norm of the Jacobian and the values over a box, cut into cells; proved in exact arithmetic.
+
+        The norm is infinite if the box is, or if it contains a pole, or negative numbers at which an angle jumps.
+        """
+        low, high = (self._from_origin(end.double()) for end in region)
+        for end, (bottom, top) in zip(zip(low.tolist(), high.tolist(), strict=True), self._ends, strict=True):
+            if end[0] < bottom or end[1] > top:
+                raise AbelnetError(
+                    f"region: expected a box of the domain, {self.describe_domain()}, got {end[0]:g} to {end[1]:g}"
+                )
+        if not bool((low.isfinite() & high.isfinite()).all()):
+            return _nothing_known(self.dim)
+        box = cells(low, high)
+        jacobian, values = [], []
+        for one, terms in zip(self.coefficients, self.invariants, strict=True):
+            total, row = Interval.constant(0.0, box[0]), [Interval.constant(0.0, box[0])] * self.dim
+            for c, term in zip(one.tolist(), terms, strict=True):
+                value, gradient = term.enclose(box)
+                total = total + value.scaled(c)
+                row = [sum_ + slope.scaled(c) for sum_, slope in zip(row, gradient, strict=True)]
+            values.append(total)
+            jacobian.append(row)
+        return Enclosure(largest_norm(jacobian), *_hull(values))
+
     def expression(self, x: Any, dimension: int = 0) -> Expr:
         """Returns the invariant :math:`f_j` of the coordinates :math:`x`, a list of sympy expressions."""
         import sympy
 
+        x = _sequence("x", x, self.dim)
+        x = [one - symbolic_number(o) for one, o in zip(x, self.origin, strict=True)]
         coefficients = (symbolic_number(c) for c in self.coefficients[dimension].detach())
         parts = zip(coefficients, self.invariants[dimension], strict=True)
         return sympy.Add(*(c * term.expression(x) for c, term in parts))
@@ -166,6 +299,7 @@ class Invariants(Bijection):
             "invariants": self.invariants,
             "coefficients": [one.tolist() for one in self.coefficients],
             "signs": self.signs,
+            "origin": self.origin,
         }
 
 
@@ -176,13 +310,18 @@ class Triangular(Invariants):
 
     with :math:`g` a power, a logarithm or an exponential function. The invariants, and the coordinates that they bring
     in, may be in any order. Two of them may also bring in two coordinates at once by a map of the plane, such as the
-    logarithm of a complex number.
+    logarithm of a complex number; angles are found up to whole turns.
+
+    The inverse is NaN where there is none, such as the center of no mass: the empty set has no result. A result that is
+    beyond the end of the domain by no more than rounding, such as a negative sum of squares, is at its end.
 
     Arguments:
         dim: Number of dimensions :math:`d`.
         invariants: Terms of each invariant.
         coefficients: Coefficients of the terms.
-        signs: For each coordinate, 1 if it is at least 0, -1 if it is at most 0, 0 if it may have both signs.
+        signs: For each coordinate, 1 if it is at least :math:`o_i`, -1 if it is at most :math:`o_i`, 0 if it may be
+            on both sides.
+        origin: Point :math:`o` that coordinates are measured from; 0 by default.
 
     Example:
         The center of mass, of mass :math:`m` and place :math:`x`, keeps :math:`m` and :math:`m x`:
@@ -201,11 +340,12 @@ class Triangular(Invariants):
         invariants: Sequence[Sequence[Term]],
         coefficients: Sequence[Sequence[float] | Tensor],
         signs: Sequence[int] = (),
+        origin: Sequence[float] = (),
         *,
         device: torch.device | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(dim, invariants, coefficients, signs, device=device, dtype=dtype)
+        super().__init__(dim, invariants, coefficients, signs, origin, device=device, dtype=dtype)
         steps = plan(self.invariants, self.signs)
         if steps is None:
             raise AbelnetError(
@@ -218,15 +358,32 @@ class Triangular(Invariants):
         check_values("y", y, self.dim)
         found: list[Tensor] = [y.new_zeros(y.shape[:-1])] * self.dim
         for step in self._steps:
-            step.solve(self, y, found)
-        return torch.stack(found, -1)
+            step.solve(list(self.coefficients), y, found)
+        x = torch.stack(found, -1)
+        return x + self._origin(x) if any(self.origin) else x
+
+    @torch.no_grad()
+    def inverse_slope_bounds(self, region: tuple[Tensor, Tensor]) -> Enclosure:
+        """Returns :meth:`slope_bounds` of the inverse, over a box of values; infinite if some have no inverse."""
+        low, high = (end.double() for end in region)
+        if not bool((low.isfinite() & high.isfinite()).all()):
+            return _nothing_known(self.dim)
+        box = cells(low, high)
+        one, zero = Interval.constant(1.0, box[0]), Interval.constant(0.0, box[0])
+        y = [Enclosed(cell, tuple(one if k == j else zero for k in range(self.dim))) for j, cell in enumerate(box)]
+        found = [Enclosed.constant(0.0, y[0])] * self.dim
+        for step in self._steps:
+            step.enclose([c.tolist() for c in self.coefficients], y, found)
+        values = [x.value.plus(o) for x, o in zip(found, self.origin, strict=True)]
+        return Enclosure(largest_norm([x.gradient for x in found]), *_hull(values))
 
     def inverse_expression(self, y: Any, dimension: int = 0) -> Expr:
         """Returns the coordinate :math:`x_i` for invariants :math:`y`, a list of sympy expressions."""
+        y = _sequence("y", y, self.dim)
         found: list[Any] = [None] * self.dim
         for step in self._steps:
-            step.solve_expressions(self, y, found)
-        return found[dimension]
+            step.solve_expressions([[symbolic_number(c) for c in one.detach()] for one in self.coefficients], y, found)
+        return found[dimension] + symbolic_number(self.origin[dimension])
 
     @property
     def order(self) -> list[int]:
@@ -252,15 +409,18 @@ class Triangular(Invariants):
 class Implicit(Invariants):
     r"""Invariants of any form, inverted by Newton's method.
 
-    The inverse of :math:`y` is searched by damped steps from the nearest of some known points. Where the error of
-    :math:`f(x) = y` stays above the tolerance, relative to the size of the terms of :math:`f`, the inverse is NaN.
+    The inverse of :math:`y` is searched by damped steps, in float64, from the nearest of some known points. Where the
+    error of :math:`f(x) = y` stays above the tolerance, relative to the size of the terms of :math:`f`, or above the
+    rounding of :math:`y`, the inverse is NaN. It has derivatives, but only the first ones.
 
     Arguments:
         dim: Number of dimensions :math:`d`.
         invariants: Terms of each invariant.
         coefficients: Coefficients of the terms.
-        signs: For each coordinate, 1 if it is at least 0, -1 if it is at most 0, 0 if it may have both signs.
-        known: Points to start from, with shape :math:`(n, d)`.
+        signs: For each coordinate, 1 if it is at least :math:`o_i`, -1 if it is at most :math:`o_i`, 0 if it may be
+            on both sides.
+        origin: Point :math:`o` that coordinates are measured from; 0 by default.
+        known: Points to start from, with shape :math:`(n, d)`; or their number, if they are to be loaded.
         tolerance: Largest error.
 
     Example:
@@ -279,244 +439,180 @@ class Implicit(Invariants):
         invariants: Sequence[Sequence[Term]],
         coefficients: Sequence[Sequence[float] | Tensor],
         signs: Sequence[int] = (),
+        origin: Sequence[float] = (),
         *,
-        known: Tensor | Sequence[Sequence[float]],
+        known: Tensor | Sequence[Sequence[float]] | int,
         tolerance: float = 1e-9,
         device: torch.device | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(dim, invariants, coefficients, signs, device=device, dtype=dtype)
-        check_number("tolerance", tolerance, above=0)
+        super().__init__(dim, invariants, coefficients, signs, origin, device=device, dtype=dtype)
+        check_number("tolerance", tolerance, above=0, below=1)
         self.tolerance = tolerance
-        points = torch.as_tensor(known, dtype=self.coefficients[0].dtype, device=device)
+        like = self.coefficients[0].detach()
+        if isinstance(known, int):
+            points = like.new_zeros(check_count("known", known), dim)
+        else:
+            points = torch.as_tensor(known, dtype=like.dtype, device=like.device)
         if points.ndim != 2 or points.shape[1] != dim or len(points) == 0:
             raise AbelnetError(f"known: expected points of shape (n, {dim}), got {tuple(points.shape)}")
         self.known: Tensor
         self.register_buffer("known", points[:: max(1, len(points) // _MOST_KNOWN)][:_MOST_KNOWN].clone())
+        if not isinstance(known, int):
+            self.check_state()
+
+    def check_state(self) -> None:
+        super().check_state()
+        if not self.known.is_meta and not peek(self._is_sound(self._from_origin(self.known)).any(), True):
+            raise AbelnetError(f"known: expected a point of the domain, {self.describe_domain()}, got none")
+
+    def probes(self) -> Tensor:
+        known = self.known.double().cpu()
+        return known[self._is_sound(self._from_origin(known))][:32]
 
     def inverse(self, y: Tensor) -> Tensor:
         check_values("y", y, self.dim)
         rows = y.reshape(-1, self.dim)
+        known = self._from_origin(self.known.double())
+        known = known[self._is_sound(known)]
         with torch.no_grad():
-            x = self._solve(rows.detach())
-        # One more step, which has the derivatives of the inverse.
-        sound = x.isfinite().all(-1)
-        at = torch.where(sound[:, None], x, self.known[0])
-        step = torch.linalg.solve(self.jacobian(at).detach(), self._gap(at, rows)[..., None])[..., 0]
-        step = torch.where(step.isfinite(), step, 0)
-        return torch.where(sound[:, None], at - step, math.nan).reshape(y.shape)
+            wide = rows.detach().double()
+            tolerance = max(self.tolerance, _ROUNDING * torch.finfo(y.dtype).eps)
+            size = max(1, _CHUNK // max(1, known.numel()))
+            x = torch.cat([self._solve(part, known, tolerance) for part in torch.split(wide, size)])
+            sound = x.isfinite().all(-1, keepdim=True)
+            at = torch.where(sound, x, known[0])
+            slopes = self._jacobian(at)
+        # A step from the solution has the value 0 and the derivatives of the inverse.
+        step = _solved(slopes, self._gap(at, rows.double()))
+        x = torch.where(sound, at - (step - step.detach()), math.nan) + self._origin(at)
+        return x.to(y.dtype).reshape(y.shape)
 
     def _gap(self, x: Tensor, y: Tensor) -> Tensor:
-        """Returns :math:`f(x) - y`, where periodic invariants differ by less than half a period."""
-        gap = self._sums(x) - y
-        for j, terms in enumerate(self.invariants):
-            period = max(
-                term.period * abs(float(c)) for c, term in zip(self.coefficients[j].detach(), terms, strict=True)
-            )
+        """Returns :math:`f(x) - y`, where periodic invariants differ by at most half a period."""
+        return self._wrapped(self._sums(x) - y)
+
+    def _wrapped(self, gap: Tensor) -> Tensor:
+        columns = list(gap.unbind(-1))
+        for j, (one, terms) in enumerate(zip(self.coefficients, self.invariants, strict=True)):
+            period = max(term.period * abs(c) for c, term in zip(one.tolist(), terms, strict=True))
             if period:
-                gap[:, j] = torch.remainder(gap[:, j] + period / 2, period) - period / 2
-        return gap
+                columns[j] = torch.remainder(columns[j] + period / 2, period) - period / 2
+        return torch.stack(columns, -1)
 
     def _sizes(self, x: Tensor) -> Tensor:
         """Returns the size of the terms of each invariant, :math:`(n, d)`."""
         sizes = []
         for one, terms in zip(self.coefficients, self.invariants, strict=True):
-            sizes.append(sum((c * term.values(x)).abs() for c, term in zip(one, terms, strict=True)))
-        return torch.stack([torch.as_tensor(size) for size in sizes], -1)
+            size = x.new_zeros(x.shape[:-1])
+            for c, term in zip(one, terms, strict=True):
+                size = size + (c * term.values(x)).abs()
+            sizes.append(size)
+        return torch.stack(sizes, -1)
 
-    def _solve(self, y: Tensor) -> Tensor:
-        known = self.known[self._is_sound(self.known)]
+    def _solve(self, y: Tensor, known: Tensor, tolerance: float) -> Tensor:
+        """Returns the points measured from the origin at which the invariants are these; NaN if none is found."""
         of_known = self._sums(known)
-        unit = of_known.std(0, unbiased=False).clamp(min=torch.finfo(y.dtype).tiny)
+        unit = of_known.std(0, unbiased=False) + 1e-3 * self._sizes(known).mean(0)
+        unit = torch.where(unit > 0, unit, 1)
+        distances = (self._wrapped(of_known[None] - y[:, None]) / unit).square().sum(-1)
+        starts = distances.topk(min(_STARTS, len(known)), largest=False).indices
         found = torch.full_like(y, math.nan)
-        left = y.isfinite().all(-1)
-        # Ranks of the starts are of use only in the order of their distance.
-        for rank in range(min(_STARTS, len(known))):
-            rows = left.nonzero()[:, 0]
-            if len(rows) == 0:
+        left = y.isfinite().all(-1).nonzero()[:, 0]
+        for rank in starts.unbind(-1):
+            x = self._newton(known[rank[left]], y[left], unit)
+            error = (self._gap(x, y[left]) / (self._sizes(x) + y[left].abs() + 1e-3 * unit)).abs().amax(-1)
+            good = error <= tolerance
+            found[left[good]] = x[good]
+            left = left[~good]
+            if len(left) == 0:
                 break
-            distances = ((self._gap_to(of_known, y[rows])) / unit).square().sum(-1)
-            start = known[distances.topk(rank + 1, largest=False).indices[:, -1]]
-            x, good = self._newton(start, y[rows], unit)
-            found[rows[good]] = x[good]
-            left[rows[good]] = False
         return found
 
-    def _gap_to(self, sums: Tensor, y: Tensor) -> Tensor:
-        return sums[None] - y[:, None]
-
-    def _newton(self, x: Tensor, y: Tensor, unit: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns points after damped steps, and whether the error is within the tolerance."""
-        size = (self._gap(x, y) / unit).square().sum(-1)
-        # Below the tolerance, down to rounding: steps go on until they gain nothing.
-        running = torch.ones(len(x), dtype=torch.bool, device=x.device)
+    def _newton(self, x: Tensor, y: Tensor, unit: Tensor) -> Tensor:
+        """Returns points after damped steps, which go on until they gain nothing."""
+        x = x.clone()
+        error = (self._gap(x, y) / unit).square().sum(-1)
+        running = torch.arange(len(x), device=x.device)
         for _ in range(_STEPS):
-            jacobian = self.jacobian(x) / unit[:, None]
-            gap = self._gap(x, y) / unit
-            step = torch.linalg.lstsq(jacobian, gap[..., None]).solution[..., 0]
-            step = torch.where(step.isfinite(), step, 0)
-            better = torch.zeros_like(running)
-            scale = torch.ones(len(x), 1, dtype=x.dtype, device=x.device)
-            for _ in range(_HALVINGS):
-                there = x - scale * step
-                sound = self._is_sound(there)
-                new = (self._gap(torch.where(sound[:, None], there, x), y) / unit).square().sum(-1)
-                good = sound & (new < size) & running & ~better
-                x, size = torch.where(good[:, None], there, x), torch.where(good, new, size)
-                better |= good
-                if bool((better | ~running).all()):
+            at, goal, best = x[running], y[running], error[running]
+            step = _solved(self._jacobian(at) / unit[:, None], self._gap(at, goal) / unit)
+            moved = torch.zeros_like(running, dtype=torch.bool)
+            # Steps below rounding are not worth halving.
+            left = (step.abs() > 2 * torch.finfo(x.dtype).eps * at.abs()).any(-1).nonzero()[:, 0]
+            for halving in range(_HALVINGS):
+                if len(left) == 0:
                     break
-                scale = scale / 2
-            running &= better
-            if not bool(running.any()):
+                there = at[left] - 0.5**halving * step[left]
+                sound = self._is_sound(there)
+                there = torch.where(sound[:, None], there, at[left])
+                new = (self._gap(there, goal[left]) / unit).square().sum(-1)
+                good = sound & (new < best[left])
+                rows = left[good]
+                at[rows], best[rows], moved[rows] = there[good], new[good], True
+                left = left[~good]
+            x[running], error[running] = at, best
+            running = running[moved]
+            if len(running) == 0:
                 break
-        error = (self._gap(x, y) / (self._sizes(x) + y.abs() + 1e-3 * unit)).abs().amax(-1)
-        return x, error <= self.tolerance
+        return x
 
     def _is_sound(self, x: Tensor) -> Tensor:
-        return self.is_defined(x).all(-1) & x.isfinite().all(-1)
+        return self._is_defined(x).all(-1) & x.isfinite().all(-1)
 
     def config(self) -> dict[str, Any]:
-        return super().config() | {"known": self.known.tolist(), "tolerance": self.tolerance}
+        return super().config() | {"known": len(self.known), "tolerance": self.tolerance}
 
 
-def plan(invariants: Sequence[Sequence[Term]], signs: Sequence[int]) -> list[Step] | None:
-    """Returns the steps that invert invariants in closed form; None if there are none.
-
-    Arguments:
-        invariants: Terms of each invariant.
-        signs: Sign of each coordinate, 0 for both.
-    """
-    known: frozenset[int] = frozenset()
-    left = list(range(len(invariants)))
-    steps: list[Step] = []
-    while left:
-        step = next(filter(None, (_single(invariants, signs, j, known) for j in left)), None) or next(
-            filter(None, (_pair(invariants, i, j, known) for i in left for j in left if i != j)), None
-        )
-        if step is None:
-            return None
-        steps.append(step)
-        known |= step.coordinates
-        left = [j for j in left if j not in step.places]
-    return steps
+def _solved(slopes: Tensor, gap: Tensor) -> Tensor:
+    """Solves linear systems, of any rank: singular ones by damped least squares; 0 where nothing can be solved."""
+    step, info = torch.linalg.solve_ex(slopes, gap[..., None])
+    singular = (info != 0) | ~step.isfinite().all(-1).all(-1)
+    if bool(singular.any()):
+        turned = slopes.mT
+        size = slopes.square().sum((-2, -1), keepdim=True)
+        square = turned @ slopes + 1e-10 * size * torch.eye(slopes.shape[-1], dtype=slopes.dtype, device=slopes.device)
+        damped, _ = torch.linalg.solve_ex(square, turned @ gap[..., None])
+        step = torch.where(singular[:, None, None], torch.where(damped.isfinite(), damped, 0), step)
+    found: Tensor = step[..., 0]
+    return found
 
 
-class Step(ABC):
-    """Step that finds some coordinates from some invariants and the coordinates before it.
-
-    Attributes:
-        places: Invariants that are used.
-        coordinates: Coordinates that are found.
-    """
-
-    places: tuple[int, ...]
-    coordinates: frozenset[int]
-
-    @abstractmethod
-    def solve(self, bijection: Invariants, y: Tensor, found: list[Tensor]) -> None:
-        """Writes the coordinates, with shape :math:`(*)`, into the list."""
-
-    @abstractmethod
-    def solve_expressions(self, bijection: Invariants, y: Sequence[Expr], found: list[Any]) -> None:
-        """Writes the coordinates as sympy expressions into the list."""
+def _hull(values: Sequence[Interval]) -> tuple[Tensor, Tensor]:
+    """Returns the corners of the box of ranges over all cells."""
+    return torch.stack([one.low.min() for one in values]), torch.stack([one.high.max() for one in values])
 
 
-class _Single(Step):
-    """Solves :math:`s g(x_i) + t = y_j` for one coordinate."""
-
-    def __init__(self, j: int, factor: Factor, sign: int, with_it: Sequence[int], without: Sequence[int]) -> None:
-        self.places, self.coordinates = (j,), frozenset((factor.coordinate,))
-        self._factor, self._sign, self._with, self._without = factor, sign, with_it, without
-
-    def solve(self, bijection: Invariants, y: Tensor, found: list[Tensor]) -> None:
-        (j,), x = self.places, torch.stack(found, -1)
-        c, terms = bijection.coefficients[j], bijection.invariants[j]
-        rest = y[..., j]
-        for k in self._without:
-            rest = rest - c[k] * terms[k].values(x)
-        i = self._factor.coordinate
-        scale = y.new_zeros(y.shape[:-1])
-        for k in self._with:
-            scale = scale + c[k] * _without(terms[k], i).values(x)
-        root = self._factor.inverse(rest / scale)
-        found[i] = -root if self._sign < 0 and not self._factor.is_injective else root
-
-    def solve_expressions(self, bijection: Invariants, y: Sequence[Expr], found: list[Any]) -> None:
-        (j,), i = self.places, self._factor.coordinate
-        c, terms = [symbolic_number(one) for one in bijection.coefficients[j].detach()], bijection.invariants[j]
-        rest = y[j] - sum(c[k] * terms[k].expression(found) for k in self._without)
-        scale = sum(c[k] * _without(terms[k], i).expression(found) for k in self._with)
-        root = self._factor.inverse_expression(rest / scale)
-        found[i] = -root if self._sign < 0 and not self._factor.is_injective else root
+def _nothing_known(dim: int) -> Enclosure:
+    ends = torch.full((dim,), math.inf, dtype=torch.float64)
+    return Enclosure(math.inf, -ends, ends)
 
 
-class _Pair(Step):
-    """Solves :math:`c p(a, b) + t = y_j` and the same for the other part of a map of the plane."""
-
-    def __init__(self, terms: tuple[Planar, Planar], places: tuple[int, int], which: tuple[int, int]) -> None:
-        self.places, self.coordinates = places, terms[0].coordinates
-        self._term, self._which = terms[0], which
-
-    def solve(self, bijection: Invariants, y: Tensor, found: list[Tensor]) -> None:
-        parts, x = [], torch.stack(found, -1)
-        for j, k in zip(self.places, self._which, strict=True):
-            c, rest = bijection.coefficients[j], y[..., j]
-            for other, term in enumerate(bijection.invariants[j]):
-                if other != k:
-                    rest = rest - c[other] * term.values(x)
-            parts.append(rest / c[k])
-        found[self._term.first], found[self._term.second] = self._term.map.inverse(parts[0], parts[1])
-
-    def solve_expressions(self, bijection: Invariants, y: Sequence[Expr], found: list[Any]) -> None:
-        parts = []
-        for j, k in zip(self.places, self._which, strict=True):
-            c = [symbolic_number(one) for one in bijection.coefficients[j].detach()]
-            rest = sum(c[i] * term.expression(found) for i, term in enumerate(bijection.invariants[j]) if i != k)
-            parts.append((y[j] - rest) / c[k])
-        a, b = self._term.map.inverse_expressions(parts[0], parts[1])
-        found[self._term.first], found[self._term.second] = a, b
+def _is_smooth(factors: Sequence[Factor]) -> bool:
+    """Returns whether factors are defined on all real numbers, from any origin."""
+    return all(
+        isinstance(factor, Exponential) or (isinstance(factor, Power) and factor.exponent in range(1, 100))
+        for factor in factors
+    )
 
 
-def _single(
-    invariants: Sequence[Sequence[Term]], signs: Sequence[int], j: int, known: frozenset[int]
-) -> _Single | None:
-    """Returns the step by which an invariant brings in one coordinate, if it does."""
-    terms = invariants[j]
-    new = frozenset().union(*(term.coordinates for term in terms)) - known
-    if len(new) != 1:
-        return None
-    (i,) = new
-    with_it = [k for k, term in enumerate(terms) if i in term.coordinates]
-    factors = {term.on(i) if isinstance(term, Monomial) else () for term in (terms[k] for k in with_it)}
-    if len(factors) != 1:
-        return None
-    (own,) = factors
-    if len(own) != 1 or not (own[0].is_injective or signs[i] != 0):
-        return None
-    return _Single(j, own[0], signs[i], with_it, [k for k in range(len(terms)) if k not in with_it])
+def _is_between(x: Tensor, low: float, high: float) -> Tensor:
+    # In float32 the limit that includes 0 would be 0 itself.
+    above = x >= 0 if low == FROM_ZERO else x > low
+    return above & (x <= 0 if high == -FROM_ZERO else x < high)
 
 
-def _pair(invariants: Sequence[Sequence[Term]], i: int, j: int, known: frozenset[int]) -> _Pair | None:
-    """Returns the step by which two invariants bring in two coordinates by a map of the plane, if they do."""
-    chosen, which = [], []
-    for place, part in ((i, 0), (j, 1)):
-        new = [k for k, term in enumerate(invariants[place]) if not term.coordinates <= known]
-        term = invariants[place][new[0]] if len(new) == 1 else None
-        if not isinstance(term, Planar) or term.part != part or term.coordinates & known:
-            return None
-        chosen.append(term)
-        which.append(new[0])
-    first, second = chosen
-    if (first.plane, first.first, first.second) != (second.plane, second.first, second.second):
-        return None
-    return _Pair((first, second), (i, j), (which[0], which[1]))
+def _factors(term: Term, coordinate: int) -> Sequence[Factor]:
+    return term.on(coordinate) if isinstance(term, Monomial) else ()
 
 
-def _factors(term: Term) -> Sequence[Factor]:
-    return term.factors if isinstance(term, Monomial) else ()
+def _numbers(values: Sequence[float] | Tensor, device: torch.device | None, dtype: torch.dtype | None) -> Tensor:
+    given = values.dtype if isinstance(values, Tensor) and values.is_floating_point() else torch.get_default_dtype()
+    return torch.as_tensor(values, dtype=dtype or given, device=device).detach().clone()
 
 
-def _without(term: Term, coordinate: int) -> Monomial:
-    assert isinstance(term, Monomial)  # by the plan
-    return term.without(coordinate)
+def _sequence(name: str, x: Any, dim: int) -> Sequence[Any]:
+    if not isinstance(x, Sequence) or len(x) != dim:
+        got = f"{len(x)}" if isinstance(x, Sequence) else type(x).__name__
+        raise AbelnetError(f"{name}: expected a sequence of {dim} expressions, one for each coordinate, got {got}")
+    return x

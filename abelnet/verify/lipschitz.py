@@ -1,4 +1,4 @@
-r"""Proved Lipschitz constants of a bijection on a region: exact for curves, upper bounds for couplings.
+r"""Proved Lipschitz constants of a bijection on a region: exact for curves, upper bounds for maps of vectors.
 
 The bounds come from :meth:`~abelnet.Bijection.slope_bounds`; sampled lower bounds show how loose they can be at most.
 The bounds are proved in exact arithmetic; rounding is not accounted for.
@@ -53,8 +53,9 @@ def lipschitz(bijection: Bijection, region: Region = EVERYWHERE, *, samples: int
     .. math:: |f(x) - f(y)| \le K_1 |x - y|, \qquad |f^{-1}(u) - f^{-1}(v)| \le K_2 |u - v|
 
     Exact for ``Affine``, ``SinhArcsinh``, ``Generator``, ``Monotonic`` and ``RationalQuadraticSpline``. A chain of
-    these is cut into short pieces, on which the slopes of its parts multiply. Couplings are bounded layer by layer,
-    which may be far from tight; the sampled constants show how far at most.
+    these is cut into short pieces, on which the slopes of its parts multiply. ``Triangular`` is bounded by interval
+    arithmetic on cells of the box. Couplings are bounded layer by layer, which may be far from tight; the sampled
+    constants show how far at most.
 
     Arguments:
         bijection: The map :math:`f`.

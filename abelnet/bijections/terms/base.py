@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from abelnet.bijections.intervals import Interval
 from abelnet.config import Configurable
+from abelnet.errors import AbelnetError
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -53,3 +55,7 @@ class Term(Configurable, ABC):
     @abstractmethod
     def expression(self, x: Sequence[Expr]) -> Expr:
         """Returns the term of the coordinates :math:`x` as a sympy expression."""
+
+    def enclose(self, x: Sequence[Interval]) -> tuple[Interval, list[Interval]]:
+        """Returns the ranges of the value and of its derivatives by each coordinate, over cells."""
+        raise AbelnetError(f"slope_bounds: expected terms with proved slope bounds, got {type(self).__name__}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
+from abelnet.bijections.intervals import Interval
 from abelnet.bijections.slopes import EVERYWHERE, FROM_ZERO, Region
 from abelnet.checks import check_count, check_number
 from abelnet.config import Configurable
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Factor(Configurable, ABC):
-    """Function :math:`g` of one coordinate, monotonic on numbers of one sign.
+    """Function :math:`g` of one coordinate; on numbers of one sign it is monotonic, and so is its slope.
 
     Attributes:
         coordinate: Index of the coordinate.
@@ -72,8 +73,18 @@ class Factor(Configurable, ABC):
         """Returns :math:`g(x)` as a sympy expression."""
 
     @abstractmethod
-    def inverse_expression(self, u: Expr) -> Expr:
-        """Returns :math:`g^{-1}(u)` as a sympy expression."""
+    def inverse_expression(self, u: Expr, sign: int = 0) -> Expr:
+        """Returns :math:`g^{-1}(u)` as a sympy expression, the root of one sign if it is known, 1 or -1."""
+
+    def enclose(self, x: Interval) -> tuple[Interval, Interval]:
+        """Returns the ranges of values and of slopes, over cells."""
+        return x.turning_at_zero(self.forward), x.turning_at_zero(self.slope)
+
+    def enclose_inverse(self, u: Interval, sign: int) -> tuple[Interval, Interval]:
+        """Returns the ranges of the root, of one sign if there are two, and of its slope, over cells of values."""
+        root = u.rising(self.inverse)
+        root = -root if sign < 0 and not self.is_injective else root
+        return root, root.turning_at_zero(self.slope).reciprocal()
 
     def config(self) -> dict[str, Any]:
         return asdict(self)
@@ -134,15 +145,25 @@ class Power(Factor):
     def slope(self, x: Tensor) -> Tensor:
         return torch.ones_like(x) if self.exponent == 1 else self.exponent * x ** (self.exponent - 1)
 
+    def enclose_inverse(self, u: Interval, sign: int) -> tuple[Interval, Interval]:
+        root, slope = super().enclose_inverse(u, sign)
+        # A power below 0 has a pole between the roots of both signs.
+        pole = u.contains_zero() & (self.exponent < 0)
+        return root.or_whole_line(pole), slope.or_whole_line(pole)
+
     def expression(self, x: Expr) -> Expr:
         return x ** symbolic_number(self.exponent)
 
-    def inverse_expression(self, u: Expr) -> Expr:
+    def inverse_expression(self, u: Expr, sign: int = 0) -> Expr:
         import sympy
 
         root = 1 / symbolic_number(self.exponent)
-        if self._is_whole and self.exponent % 2 == 1 and abs(self.exponent) > 1 and not u.is_positive:
-            return sympy.sign(u) * sympy.Abs(u) ** root
+        is_odd = self._is_whole and self.exponent % 2 == 1
+        if sign < 0:
+            return -((-u) ** root) if is_odd else -(u**root)
+        if is_odd and abs(self.exponent) > 1 and not (sign or u.is_positive):
+            # Not evaluated: of exponentials, sympy would write the absolute value by real and imaginary parts.
+            return sympy.sign(u, evaluate=False) * sympy.Abs(u, evaluate=False) ** root
         return u**root
 
 
@@ -181,7 +202,7 @@ class Logarithm(Factor):
 
         return sympy.log(x)
 
-    def inverse_expression(self, u: Expr) -> Expr:
+    def inverse_expression(self, u: Expr, sign: int = 0) -> Expr:
         import sympy
 
         return sympy.exp(u)
@@ -189,11 +210,13 @@ class Logarithm(Factor):
 
 @dataclass(frozen=True)
 class Exponential(Factor):
-    r"""Exponential function :math:`b^{k x}`, of base :math:`b = e` or 10.
+    r"""Exponential function :math:`b^{k x}`, of base :math:`b = e`, 10 or 2.
 
     Example:
         >>> Exponential(0, -1.0, 10.0).forward(torch.tensor([7.0]))
         tensor([1.0000e-07])
+        >>> Exponential(0, -1.0, 10.0).inverse(torch.tensor([0.001]))
+        tensor([3.])
     """
 
     rate: float = 1.0
@@ -214,18 +237,16 @@ class Exponential(Factor):
     def complexity(self) -> float:
         return 3.0
 
-    @property
-    def _rate(self) -> float:
-        return self.rate * math.log(self.base)
-
     def forward(self, x: Tensor) -> Tensor:
-        return (self._rate * x).exp()
+        # Powers of 10 to the last bit, where the exponential of a product would lose some.
+        return (self.rate * x).exp() if self.base == math.e else torch.pow(self.base, self.rate * x)
 
     def inverse(self, u: Tensor) -> Tensor:
-        return u.log() / self._rate
+        log = {10.0: torch.log10, 2.0: torch.log2}.get(self.base, torch.log)
+        return log(u) / self.rate
 
     def slope(self, x: Tensor) -> Tensor:
-        return self._rate * self.forward(x)
+        return self.rate * math.log(self.base) * self.forward(x)
 
     def expression(self, x: Expr) -> Expr:
         import sympy
@@ -233,7 +254,7 @@ class Exponential(Factor):
         rate = symbolic_number(self.rate)
         return sympy.exp(rate * x) if self.base == math.e else symbolic_number(self.base) ** (rate * x)
 
-    def inverse_expression(self, u: Expr) -> Expr:
+    def inverse_expression(self, u: Expr, sign: int = 0) -> Expr:
         import sympy
 
         unit = 1 if self.base == math.e else sympy.log(symbolic_number(self.base))

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 import torch
 from torch import Tensor
 
+from abelnet.bijections.intervals import Interval
+from abelnet.bijections.slopes import FROM_ZERO
 from abelnet.bijections.terms.base import Term
 from abelnet.bijections.terms.factors import Factor
 from abelnet.errors import AbelnetError
@@ -63,7 +65,8 @@ class Monomial(Term):
         for factor in self.factors:
             low, high = factor.domain
             one = x[..., factor.coordinate]
-            defined = defined & (one > low) & (one < high)
+            # In float32 the limit that includes 0 would be 0 itself.
+            defined = defined & (one >= 0 if low == FROM_ZERO else one > low) & (one < high)
             if not factor.is_defined_at_zero:
                 defined = defined & (one != 0)
         return defined
@@ -86,9 +89,24 @@ class Monomial(Term):
 
         return sympy.Mul(*(factor.expression(x[factor.coordinate]) for factor in self.factors))
 
+    def enclose(self, x: Sequence[Interval]) -> tuple[Interval, list[Interval]]:
+        parts = [factor.enclose(x[factor.coordinate]) for factor in self.factors]
+        gradient = [Interval.constant(0.0, x[0])] * len(x)
+        for k, factor in enumerate(self.factors):
+            slope = _product(x[0], [parts[k][1], *(value for i, (value, _) in enumerate(parts) if i != k)])
+            gradient[factor.coordinate] = gradient[factor.coordinate] + slope
+        return _product(x[0], [value for value, _ in parts]), gradient
+
     def config(self) -> dict[str, Any]:
         return {"factors": list(self.factors)}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         return cls(tuple(config["factors"]))
+
+
+def _product(like: Interval, ranges: Sequence[Interval]) -> Interval:
+    product = Interval.constant(1.0, like)
+    for one in ranges:
+        product = product * one
+    return product

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
+from abelnet.bijections.intervals import Interval
 from abelnet.bijections.terms.base import Term
 from abelnet.checks import check_count
 from abelnet.errors import AbelnetError
@@ -21,18 +22,24 @@ if TYPE_CHECKING:
     from sympy import Expr
 
 
+Ranges = tuple[Interval, Interval]
+"""Ranges of both parts, or of the derivatives of one part."""
+
+
 class Plane(ABC):
     r"""Invertible map :math:`(a, b) \mapsto (u, v)` of a part of the plane.
 
     Attributes:
         name: Name of the map.
         formula: Formula of both parts.
+        condition: Where the map is defined, with the names ``{a}`` and ``{b}``.
         periods: Period of each part; 0 if it has none.
         is_symmetric: Whether exchanging a and b gives the same invariants.
     """
 
     name: ClassVar[str]
     formula: ClassVar[str]
+    condition: ClassVar[str]
     periods: ClassVar[tuple[float, float]] = (0.0, 0.0)
     is_symmetric: ClassVar[bool] = False
 
@@ -53,6 +60,14 @@ class Plane(ABC):
         """Returns the derivatives of each part by :math:`a` and :math:`b`."""
 
     @abstractmethod
+    def enclose(self, a: Interval, b: Interval) -> tuple[Ranges, tuple[Ranges, Ranges]]:
+        """Returns the ranges of both parts and of the derivatives of each, over cells."""
+
+    @abstractmethod
+    def enclose_inverse(self, u: Interval, v: Interval) -> tuple[Ranges, tuple[Ranges, Ranges]]:
+        """Returns the ranges of :math:`a` and :math:`b` and of the derivatives of each, over cells of both parts."""
+
+    @abstractmethod
     def expressions(self, a: Expr, b: Expr) -> tuple[Expr, Expr]:
         """Returns both parts as sympy expressions."""
 
@@ -71,20 +86,30 @@ class Polar(Plane):
     name = "polar"
     is_symmetric = True
     formula = "log|a + i·b|, arg(a + i·b)"
+    condition = "{a} ≠ 0 or {b} ≠ 0"
     periods = (0.0, 2 * math.pi)
 
     def is_defined(self, a: Tensor, b: Tensor) -> Tensor:
         return (a != 0) | (b != 0)
 
     def forward(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        return torch.hypot(a, b).log(), torch.atan2(b, a)
+        return torch.hypot(a, b).log(), _angle(a, b)
 
     def inverse(self, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         return u.exp() * v.cos(), u.exp() * v.sin()
 
     def jacobian(self, a: Tensor, b: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-        r2 = a * a + b * b
-        return (a / r2, b / r2), (-b / r2, a / r2)
+        # Divided twice by the length, whose square may overflow.
+        r = torch.hypot(a, b)
+        return (a / r / r, b / r / r), (-b / r / r, a / r / r)
+
+    def enclose(self, a: Interval, b: Interval) -> tuple[Ranges, tuple[Ranges, Ranges]]:
+        r2 = a.square() + b.square()
+        return (r2.log().scaled(0.5), _enclose_angle(a, b)), _enclose_polar_slopes(a, b)
+
+    def enclose_inverse(self, u: Interval, v: Interval) -> tuple[Ranges, tuple[Ranges, Ranges]]:
+        a, b = u.exp() * v.cos(), u.exp() * v.sin()
+        return (a, b), ((a, -b), (b, a))
 
     def expressions(self, a: Expr, b: Expr) -> tuple[Expr, Expr]:
         import sympy
@@ -106,20 +131,34 @@ class Inversion(Plane):
     name = "inversion"
     is_symmetric = True
     formula = "a / (a^2 + b^2), b / (a^2 + b^2)"
+    condition = "{a} ≠ 0 or {b} ≠ 0"
 
     def is_defined(self, a: Tensor, b: Tensor) -> Tensor:
         return (a != 0) | (b != 0)
 
     def forward(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        r2 = a * a + b * b
-        return a / r2, b / r2
+        # Divided twice by the length, whose square may overflow.
+        r = torch.hypot(a, b)
+        return a / r / r, b / r / r
 
     def inverse(self, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         return self.forward(u, v)
 
     def jacobian(self, a: Tensor, b: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-        r4 = (a * a + b * b) ** 2
-        return ((b * b - a * a) / r4, -2 * a * b / r4), (-2 * a * b / r4, (a * a - b * b) / r4)
+        r = torch.hypot(a, b)
+        cosine, sine = a / r, b / r
+        straight, across = (sine - cosine) * (sine + cosine) / r / r, -2 * cosine * sine / r / r
+        return (straight, across), (across, -straight)
+
+    def enclose(self, a: Interval, b: Interval) -> tuple[Ranges, tuple[Ranges, Ranges]]:
+        r2 = a.square() + b.square()
+        straight, across = (b.square() - a.square()) / r2.square(), (a * b).scaled(-2.0) / r2.square()
+        # Cosine and sine of twice the angle, over the square of the length.
+        straight, across = (one.at_most(1 / r2.low) for one in (straight, across))
+        return (a / r2, b / r2), ((straight, across), (across, -straight))
+
+    def enclose_inverse(self, u: Interval, v: Interval) -> tuple[Ranges, tuple[Ranges, Ranges]]:
+        return self.enclose(u, v)
 
     def expressions(self, a: Expr, b: Expr) -> tuple[Expr, Expr]:
         return a / (a**2 + b**2), b / (a**2 + b**2)
@@ -133,6 +172,7 @@ class Split(Plane):
 
     name = "split"
     formula = "log(a + b), log(a − b)"
+    condition = "{a} > |{b}|"
 
     def is_defined(self, a: Tensor, b: Tensor) -> Tensor:
         return a > b.abs()
@@ -141,10 +181,23 @@ class Split(Plane):
         return (a + b).log(), (a - b).log()
 
     def inverse(self, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        return (u.exp() + v.exp()) / 2, (u.exp() - v.exp()) / 2
+        # The difference of the exponentials of close numbers would cancel.
+        rises = u <= v
+        below = torch.where(rises, u - v, v - u).expm1() * torch.where(rises, v, u).exp() / 2
+        return u.exp() / 2 + v.exp() / 2, torch.where(rises, below, -below)
 
     def jacobian(self, a: Tensor, b: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
         return (1 / (a + b), 1 / (a + b)), (1 / (a - b), -1 / (a - b))
+
+    def enclose(self, a: Interval, b: Interval) -> tuple[Ranges, tuple[Ranges, Ranges]]:
+        more, less = a + b, a - b
+        bad = (more.low <= 0) | (less.low <= 0)
+        over, under = (one.reciprocal().or_whole_line(bad) for one in (more, less))
+        return (more.log(), less.log()), ((over, over), (under, -under))
+
+    def enclose_inverse(self, u: Interval, v: Interval) -> tuple[Ranges, tuple[Ranges, Ranges]]:
+        more, less = u.exp().scaled(0.5), v.exp().scaled(0.5)
+        return (more + less, more - less), ((more, less), (more, -less))
 
     def expressions(self, a: Expr, b: Expr) -> tuple[Expr, Expr]:
         import sympy
@@ -158,25 +211,47 @@ class Split(Plane):
 
 
 class Lorentz(Plane):
-    r"""Energy and momentum, :math:`a / \sqrt{1 - b^2}` and :math:`a b / \sqrt{1 - b^2}`, of mass and velocity."""
+    r"""Energy and momentum, :math:`a / \sqrt{1 - b^2}` and :math:`a b / \sqrt{1 - b^2}`, of mass and velocity.
+
+    A momentum that is not below the energy is that of no mass: the inverse is NaN.
+    """
 
     name = "Lorentz"
     formula = "a / (1 − b^2)^(1/2), a·b / (1 − b^2)^(1/2)"
+    condition = "{a} ≠ 0, |{b}| < 1"
 
     def is_defined(self, a: Tensor, b: Tensor) -> Tensor:
-        return b.abs() < 1
+        return (b.abs() < 1) & (a != 0)
 
     def forward(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         energy = a / ((1 - b) * (1 + b)).sqrt()
         return energy, energy * b
 
     def inverse(self, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        b = v / u
-        return u * ((1 - b) * (1 + b)).sqrt(), b
+        # Of the difference of squares, no factor cancels more than the sums that are given.
+        inside = v.abs() < u.abs()
+        v = torch.where(inside, v, 0)
+        u = torch.where(inside, u, 1)
+        sign = u.sign()
+        mass = sign * (sign * u - v).sqrt() * (sign * u + v).sqrt()
+        return torch.where(inside, mass, math.nan), torch.where(inside, v / u, math.nan)
 
     def jacobian(self, a: Tensor, b: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
         gamma = 1 / ((1 - b) * (1 + b)).sqrt()
         return (gamma, a * b * gamma**3), (b * gamma, a * gamma**3)
+
+    def enclose(self, a: Interval, b: Interval) -> tuple[Ranges, tuple[Ranges, Ranges]]:
+        gamma = (-b.square()).plus(1.0).sqrt().reciprocal()
+        # The momentum b·γ rises with b.
+        push = b.rising(lambda b: b / ((1 - b) * (1 + b)).sqrt())
+        cube = gamma * gamma * gamma
+        return (a * gamma, a * push), ((gamma, a * push * gamma.square()), (push, a * cube))
+
+    def enclose_inverse(self, u: Interval, v: Interval) -> tuple[Ranges, tuple[Ranges, Ranges]]:
+        b, over = v / u, u.reciprocal()
+        root = (-b.square()).plus(1.0).sqrt()
+        gamma, push = root.reciprocal(), b.rising(lambda b: b / ((1 - b) * (1 + b)).sqrt())
+        return (u * root, b), ((gamma, -push), (-(b * over), over))
 
     def expressions(self, a: Expr, b: Expr) -> tuple[Expr, Expr]:
         import sympy
@@ -194,22 +269,35 @@ class Lorentz(Plane):
 
 
 class Cartesian(Plane):
-    r"""Components :math:`a \cos b` and :math:`a \sin b` of length and angle: sums of forces, waves and phasors."""
+    r"""Components :math:`a \cos b` and :math:`a \sin b` of length and angle: sums of forces, waves and phasors.
+
+    The angle of the inverse is from :math:`-\pi` to :math:`\pi`: angles are found up to whole turns.
+    """
 
     name = "Cartesian"
     formula = "a·cos(b), a·sin(b)"
+    condition = "{a} ≥ 0, |{b}| ≤ 2π"
 
     def is_defined(self, a: Tensor, b: Tensor) -> Tensor:
-        return (a > 0) & (b.abs() <= 2 * math.pi)
+        return (a >= 0) & (b.abs() <= 2 * math.pi)
 
     def forward(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         return a * b.cos(), a * b.sin()
 
     def inverse(self, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        return torch.hypot(u, v), torch.atan2(v, u)
+        return torch.hypot(u, v), _angle(u, v)
 
     def jacobian(self, a: Tensor, b: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
         return (b.cos(), -a * b.sin()), (b.sin(), a * b.cos())
+
+    def enclose(self, a: Interval, b: Interval) -> tuple[Ranges, tuple[Ranges, Ranges]]:
+        cosine, sine = b.cos(), b.sin()
+        return (a * cosine, a * sine), ((cosine, -(a * sine)), (sine, a * cosine))
+
+    def enclose_inverse(self, u: Interval, v: Interval) -> tuple[Ranges, tuple[Ranges, Ranges]]:
+        r = (u.square() + v.square()).sqrt()
+        (over, across), (down, along) = _enclose_polar_slopes(u, v)
+        return (r, _enclose_angle(u, v)), ((over * r, across * r), (down, along))
 
     def expressions(self, a: Expr, b: Expr) -> tuple[Expr, Expr]:
         import sympy
@@ -228,6 +316,31 @@ class Cartesian(Plane):
 
 PLANES: dict[str, Plane] = {plane.name: plane for plane in (Polar(), Inversion(), Split(), Lorentz(), Cartesian())}
 """Maps of the plane by name."""
+
+
+def _angle(a: Tensor, b: Tensor) -> Tensor:
+    """Returns the angle of :math:`a + i b`; its derivative neither overflows nor underflows as that of atan2 does."""
+    scale = torch.maximum(a.detach().abs(), b.detach().abs())
+    scale = torch.where(scale > 0, scale, 1)
+    return torch.atan2(b / scale, a / scale)
+
+
+def _enclose_angle(a: Interval, b: Interval) -> Interval:
+    """Returns the range of the angle; the whole line where it jumps, at negative numbers, or is not defined."""
+    corners = (torch.atan2(y, x) for x in (a.low, a.high) for y in (b.low, b.high))
+    return Interval.hull(*corners).or_whole_line(_jumps(a, b))
+
+
+def _enclose_polar_slopes(a: Interval, b: Interval) -> tuple[Ranges, Ranges]:
+    """Returns the ranges of the derivatives of logarithm of length and of angle."""
+    r2 = a.square() + b.square()
+    # Cosine and sine of the angle, over the length.
+    along, across = (one.at_most(r2.low.rsqrt()).or_whole_line(_jumps(a, b)) for one in (a / r2, b / r2))
+    return (along, across), (-across, along)
+
+
+def _jumps(a: Interval, b: Interval) -> Tensor:
+    return (a.low <= 0) & (b.low < 0) & (b.high >= 0) | a.contains_zero() & b.contains_zero()
 
 
 def _has_both_signs(x: Tensor) -> bool:
@@ -293,6 +406,12 @@ class Planar(Term):
         columns = [x.new_zeros(x.shape[:-1]) for _ in range(x.shape[-1])]
         columns[self.first], columns[self.second] = slopes
         return torch.stack(columns, -1)
+
+    def enclose(self, x: Sequence[Interval]) -> tuple[Interval, list[Interval]]:
+        values, slopes = self.map.enclose(x[self.first], x[self.second])
+        gradient = [Interval.constant(0.0, x[0])] * len(x)
+        gradient[self.first], gradient[self.second] = slopes[self.part]
+        return values[self.part], gradient
 
     def expression(self, x: Sequence[Expr]) -> Expr:
         return self.map.expressions(x[self.first], x[self.second])[self.part]
