@@ -165,12 +165,12 @@ class Entry:
 
     def polish(self, examples: Multisets, evaluations: int = 400) -> Entry:
         """Returns the least-squares fit of the same family and form, started from this entry."""
-        from scipy.optimize import least_squares
-
         limits = self.family.lower_limits(examples.values)
         raw = self._to_raw(limits)
         if len(raw) == 0:
             return self
+        from scipy.optimize import least_squares
+
         scale = (float(examples.targets.std()) or 1.0) / examples.weights.sqrt()
 
         def residuals(raw: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
