@@ -78,6 +78,8 @@ _FEWEST_FOR_CURVES = 16
 # the misfit of the best law has this fraction of the spread, and a regression this fraction of its error.
 _POOR = 0.05
 _LARGE_MISFIT, _FAR_BETTER = 0.1, 0.01
+# A single held-out result with more than this part of the variance says nothing about the others.
+_NEARLY_ALL = 0.99
 
 
 def learn_law(
@@ -123,7 +125,7 @@ def learn_law(
                 break
     winner = search.choose()
     misfit = find_misfit(winner, search.fitted, search.held_out)
-    explained = 1 - winner.mse / search.spread
+    explained = search.explained(winner)
     if refuse:
         check_singles(winner, examples)
         check_law(winner, explained, misfit, search.eigenvalues)
@@ -194,6 +196,20 @@ class _Search:
     def judged(self, candidate: Candidate) -> Candidate:
         """Returns a candidate with its errors on the held-out examples."""
         return candidate.judge(self.held_out)
+
+    def explained(self, candidate: Candidate) -> float:
+        """Returns the fraction of the variance of the held-out results that a candidate explains.
+
+        If a single result has nearly all of it, such as the sum of one huge set, it is left out: any law that is right
+        there explains nearly all, whatever it does elsewhere.
+        """
+        size = self.held_out.weights * (self.held_out.targets - self.held_out.targets.median()).square()
+        others = (torch.arange(len(size)) != size.argmax()).nonzero()[:, 0]
+        if len(others) > 1 and float(size[others].sum()) < (1 - _NEARLY_ALL) * float(size.sum()):
+            spread = _variance(self.held_out.take(others))
+            if spread > 0:
+                return 1 - float(candidate.errors[others].mean()) / spread
+        return 1 - candidate.mse / self.spread
 
     def choose(self) -> Candidate:
         """Returns the simplest of the best candidates that have a result for every example.

@@ -291,3 +291,17 @@ def test_an_absorbing_element_needs_numbers_on_both_sides() -> None:
     assert semigroup.eigenvalue < 1e-4
     assert semigroup.absorbing is not None
     assert not numbers.min() < semigroup.absorbing < numbers.max()
+
+
+def test_one_huge_set_does_not_make_noise_a_law() -> None:
+    rng = np.random.default_rng(1)
+    sets = [rng.uniform(0, 1, rng.integers(2, 5)) for _ in range(400)]
+    noise = rng.normal(size=400)
+    sets[7] = rng.uniform(0, 1, 20_000)  # held out with this seed
+    results = np.array([one.sum() for one in sets])
+    noise[7] = results[7]
+    law = LawRegressor(seed=1).fit(sets, results).laws_[0]
+    assert law.formula == "x∘y = x + y"
+    assert law.explained == pytest.approx(1)
+    with pytest.raises(NoLawError, match="explains -"):
+        LawRegressor(seed=1).fit(sets, noise)
