@@ -32,8 +32,9 @@ def cubic_splines(edges: Array, x: Array, derivative: int = 0) -> Array:
         >>> cubic_splines(np.array([0.0, 0, 0, 0, 1, 1, 1, 1]), np.array([0.0, 0.5])).tolist()
         [[1.0, 0.0, 0.0, 0.0], [0.125, 0.375, 0.375, 0.125]]
     """
-    last = len(edges) - _DEGREE - 2
-    # Each point lies in one interval, from knot i on, where only B_{i-3} to B_i differ from 0.
+    # Each point lies in one interval, from knot i on, where only B_{i-3} to B_i differ from 0. Knots coincide if
+    # numbers are as close as rounding, but not those around a point.
+    last = np.searchsorted(edges, edges[-1], "left") - 1
     i = np.clip(np.searchsorted(edges, x, "right") - 1, _DEGREE, last)
     local = np.ones((1, len(x)))
     for degree in range(1, _DEGREE + 1):
@@ -48,7 +49,7 @@ def cubic_splines(edges: Array, x: Array, derivative: int = 0) -> Array:
                 raised[j] -= degree * part
                 raised[j + 1] += degree * part
         local = raised
-    values = np.zeros((len(x), last + 1))
+    values = np.zeros((len(x), len(edges) - _DEGREE - 1))
     rows = np.arange(len(x))
     for j in range(_DEGREE + 1):
         values[rows, i - _DEGREE + j] = local[j]

@@ -28,3 +28,10 @@ def test_they_add_to_one_up_to_both_ends() -> None:
     np.testing.assert_allclose(values.sum(1), 1)
     assert values[0, 0] == values[-1, -1] == 1
     assert cubic_splines(edges, np.empty(0)).shape == (0, 6)
+
+
+def test_knots_may_coincide() -> None:
+    low, high = 0.1, np.nextafter(0.1, 1)
+    edges = spline_knots(np.array([low, high]), 20)
+    values = cubic_splines(edges, np.array([low, high]))
+    np.testing.assert_allclose(values.sum(1), 1)
