@@ -397,12 +397,15 @@ class Triangular(Invariants):
             y: The invariants, as sympy expressions.
             x: The coordinates, as sympy expressions.
         """
-        found: list[Any] = list(x)
-        results: list[Any] = list(x)
+        origin = [symbolic_number(one) for one in self.origin]
+        known = [one - o for one, o in zip(x, origin, strict=True)]
+        coefficients = [[symbolic_number(c) for c in one.detach()] for one in self.coefficients]
+        results: list[Any] = list(known)
         for step in self._steps:
-            step.solve_expressions(self, y, found)
+            found: list[Any] = list(known)
+            step.solve_expressions(coefficients, y, found)
             for i in step.coordinates:
-                results[i], found[i] = found[i], x[i]
+                results[i] = found[i] + origin[i]
         return results
 
 
