@@ -382,8 +382,11 @@ class Triangular(Invariants):
         y = _sequence("y", y, self.dim)
         found: list[Any] = [None] * self.dim
         for step in self._steps:
-            step.solve_expressions([[symbolic_number(c) for c in one.detach()] for one in self.coefficients], y, found)
+            step.solve_expressions(self._symbolic_coefficients(), y, found)
         return found[dimension] + symbolic_number(self.origin[dimension])
+
+    def _symbolic_coefficients(self) -> list[list[Expr]]:
+        return [[symbolic_number(c) for c in one.detach()] for one in self.coefficients]
 
     @property
     def order(self) -> list[int]:
@@ -397,12 +400,14 @@ class Triangular(Invariants):
             y: The invariants, as sympy expressions.
             x: The coordinates, as sympy expressions.
         """
-        found: list[Any] = list(x)
+        origin = [symbolic_number(one) for one in self.origin]
+        given = [one - o for one, o in zip(x, origin, strict=True)]
+        found: list[Any] = list(given)
         results: list[Any] = list(x)
         for step in self._steps:
-            step.solve_expressions(self, y, found)
+            step.solve_expressions(self._symbolic_coefficients(), y, found)
             for i in step.coordinates:
-                results[i], found[i] = found[i], x[i]
+                results[i], found[i] = found[i] + origin[i], given[i]
         return results
 
 

@@ -329,6 +329,9 @@ def test_expressions_of_other_forms() -> None:
     moved = Triangular(2, [[monomial(0)], [monomial(0, 1)]], [[1.0], [1.0]], [1, 0], [0.0, 7.0])
     assert moved.expression([m, x], 1) == m * (x - 7)
     assert moved.inverse_expression([m, x], 1) == x / m + 7
+    u, v = sympy.symbols("u v")
+    assert moved.solved([u, v], [m, x]) == [u, v / m + 7]
+    assert moved.order == [0, 1]
 
 
 @pytest.mark.parametrize("name", VECTOR_CASES)
