@@ -72,6 +72,8 @@ def run(job: Job) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--kinds", nargs="+", choices=("law", "non-law"), default=("law", "non-law"))
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--polish", action="store_true", help="train curves, as LawRegressor does by default")
     arguments = parser.parse_args()
@@ -79,8 +81,9 @@ if __name__ == "__main__":
     jobs = [
         Job(name, kind, noise, seed, arguments.polish)
         for name, kind in kinds.items()
+        if kind in arguments.kinds
         for noise in ((0.0, 0.05) if kind == "non-law" else (0.1,))
-        for seed in range(arguments.seeds)
+        for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds)
     ]
     wrong, counts = dict.fromkeys(("law", "non-law"), 0), dict.fromkeys(("law", "non-law"), 0)
     with ProcessPoolExecutor(arguments.jobs) as pool:

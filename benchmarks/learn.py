@@ -11,6 +11,7 @@ import argparse
 import resource
 import statistics
 import time
+import warnings
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from torch import nn
 from abelnet import AbelianGroup, AbelianSemigroup, Monotonic
 from abelnet.discovery.estimator import LawRegressor
 from abelnet.discovery.spectral import SpectralFit
+from abelnet.errors import ExtrapolationWarning
 from abelnet.experiments.synthetic.comparison import rmse_of_stack, squared_error, stack_data
 from abelnet.experiments.synthetic.data import OPERATIONS, make_dataset
 from abelnet.multisets import Multisets
@@ -89,6 +91,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    # Large sets are extrapolated on purpose.
+    warnings.simplefilter("ignore", ExtrapolationWarning)
     million()
     for name, truth in OPERATIONS.items():
         for noise in (0.0, 0.01, 0.1):

@@ -18,7 +18,7 @@ from __future__ import annotations
 __all__ = ["MAGNITUDES", "PLAINEST", "Entry"]
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -36,6 +36,8 @@ from abelnet.operation import Operation
 
 # Residual where a law has no result, in standard deviations of the results.
 _IMPOSSIBLE = 1e3
+# Tolerance of least squares, and relative step of its differences.
+_ROUNDING, _STEP = 1e-15, 2**-26
 # Factors of a product beyond this, or its inverse, are those of no law but of a fit that diverges.
 _SMALLEST_FACTOR = 1e-100
 PLAINEST = next(iter(FAMILIES))
@@ -163,27 +165,45 @@ class Entry:
     def _latent_bound(self) -> float:
         return self.family.forward(torch.tensor(self.bound, dtype=torch.float64), *self.theta).item()
 
-    def polish(self, examples: Multisets, evaluations: int = 400) -> Entry:
-        """Returns the least-squares fit of the same family and form, started from this entry."""
-        from scipy.optimize import least_squares
+    def polish(self, examples: Multisets, evaluations: int = 400, settled: float = _ROUNDING) -> Entry:
+        """Returns the least-squares fit of the same family and form, started from this entry.
 
+        Arguments:
+            examples: Examples to fit.
+            evaluations: Number of steps at most.
+            settled: The last step lowers the squared errors by no more than this fraction. Those of an exact law fall
+                until they are rounding errors.
+        """
         limits = self.family.lower_limits(examples.values)
         raw = self._to_raw(limits)
-        if len(raw) == 0:
+        if not 0 < len(raw) <= len(examples.targets):  # nothing to fit, or more than the examples determine
             return self
+        from scipy.optimize import leastsq
+
         scale = (float(examples.targets.std()) or 1.0) / examples.weights.sqrt()
+        ends = _ends(examples)
 
         def residuals(raw: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
             entry = self._from_raw(raw, limits)
-            if not entry._is_sound(examples):
+            if not entry._is_sound(examples, ends):
                 return np.full(len(examples.targets), _IMPOSSIBLE)
             errors = (entry.predict(examples) - examples.targets) / scale
             result: np.ndarray[Any, Any] = errors.nan_to_num(_IMPOSSIBLE).clamp(-_IMPOSSIBLE, _IMPOSSIBLE).numpy()
             return result
 
-        tight = dict.fromkeys(("xtol", "ftol", "gtol"), 1e-15)
-        solution = least_squares(residuals, raw, method="lm", x_scale="jac", max_nfev=evaluations, **tight)
-        found = self._from_raw(solution.x, limits)
+        # Differences of our own: those of scipy take as long as the residuals of a few hundred sets.
+        system = _WithDifferences(residuals)
+        solution, *_ = leastsq(
+            system,
+            raw,
+            Dfun=system.jacobian,
+            full_output=True,
+            ftol=settled,
+            xtol=_ROUNDING,
+            gtol=_ROUNDING,
+            maxfev=evaluations,
+        )
+        found = self._from_raw(solution, limits)
         return found if found.loss(examples) <= self.loss(examples) else self
 
     def neighbors(self, examples: Multisets) -> list[Entry]:
@@ -238,13 +258,14 @@ class Entry:
         theta = [abs(v) if limit is None else max(abs(v), size) for v, limit in zip(self.theta, limits, strict=True)]
         return theta + beside[: len(self.coefficients)]
 
-    def _is_sound(self, examples: Multisets) -> bool:
+    def _is_sound(self, examples: Multisets, ends: tuple[float, float] | None = None) -> bool:
         if self.form == "product" and not _SMALLEST_FACTOR <= abs(self.coefficients[1]) <= 1 / _SMALLEST_FACTOR:
             return False
         if not self.family.is_valid(*self.theta):
             return False
         low, high = self.family.domain(*self.theta)
-        if not bool((examples.values > low).all() and (examples.values < high).all()):
+        least, most = _ends(examples) if ends is None else ends
+        if not low < least <= most < high:
             return False
         if self.bound is None:
             return True
@@ -277,6 +298,34 @@ class Entry:
             # Keep the sign, and keep the magnitude above 0 if the exponential underflows.
             coefficients = [absorbing, math.copysign(math.exp(min(700.0, log)) or 1e-300, self.coefficients[1])]
         return replace(self, theta=tuple(theta), coefficients=tuple(coefficients))
+
+
+class _WithDifferences:
+    """Function with its Jacobian by forward differences, which starts from the value that was computed last."""
+
+    def __init__(self, function: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> None:
+        self._function = function
+        self._place: np.ndarray[Any, Any] = np.empty(0)
+        self._value: np.ndarray[Any, Any] = np.empty(0)
+
+    def __call__(self, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        if not np.array_equal(x, self._place):
+            self._place, self._value = x.copy(), self._function(x)
+        return self._value
+
+    def jacobian(self, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        value = self(x)
+        columns = np.empty((len(value), len(x)))
+        for k, number in enumerate(x.tolist()):
+            there = x.copy()
+            there[k] = number + math.copysign(_STEP * max(1.0, abs(number)), number)
+            columns[:, k] = (self._function(there) - value) / (there[k] - number)
+        return columns
+
+
+def _ends(examples: Multisets) -> tuple[float, float]:
+    """Returns the smallest and the largest element."""
+    return float(examples.values.min()), float(examples.values.max())
 
 
 def _round(value: float, unit: float, digits: int) -> float:

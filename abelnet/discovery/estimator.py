@@ -19,7 +19,7 @@ from abelnet.discovery.evidence import NoLawError
 from abelnet.discovery.report import LearnedLaw
 from abelnet.discovery.robust import learn_robust_law
 from abelnet.discovery.stream import Stream
-from abelnet.discovery.vectors.evidence import check_own_law
+from abelnet.discovery.vectors.evidence import check_own_law, depends_on_others
 from abelnet.discovery.vectors.report import LearnedVectorLaw
 from abelnet.discovery.vectors.search import MOST_COORDINATES, learn_vector_laws
 from abelnet.errors import AbelnetError, ExtrapolationWarning
@@ -341,10 +341,16 @@ class LawRegressor(Configurable):
 
     def _own_law(self, i: int, say: Callable[[str], None]) -> LearnedLaw:
         """Returns the law of one coordinate, which does not depend on the others."""
+        everything = self._sample(tuple(range(len(self._streams))))
+        if self.refuse and len(self._streams) > 1 and depends_on_others(everything, i):
+            raise NoLawError(
+                f"y: expected the results of a commutative, associative law; those of {self._names[i]} depend on the "
+                "other coordinates"
+            )
         how: dict[str, Any] = {"refuse": self.refuse, "polish": self.polish, "only": self.only}
         law = learn_robust_law(self._streams[i], seed=self.seed, say=say, **how)
         if self.refuse and len(self._streams) > 1:
-            check_own_law(law, i, self._sample(tuple(range(len(self._streams)))), self._names[i])
+            check_own_law(law, i, everything, self._names[i])
         return law
 
 

@@ -26,6 +26,9 @@ _STARTS = 3
 # Evaluations that show which start is best; the best one takes rounds of more as long as each lowers its squared errors
 # by this fraction.
 _FEW, _MANY, _ROUNDS, _LOWERED = 40, 100, 4, 0.2
+# Starts are compared once steps lower their squared errors by less than the first of these fractions, and the best is
+# fitted to the second, which leaves parameters 1e-6 of their standard errors away.
+_NEARLY_SETTLED, _SETTLED = 1e-8, 1e-12
 # Starts that lead to an error below this, in standard deviations of the results, need no others beside them.
 _EXACT = 1e-10
 COMMON = tuple(kind for kind, family in FAMILIES.items() if family.is_common)
@@ -54,7 +57,7 @@ def fit_dictionary(
     for kind, tier in _order(kinds, forms):
         polished: list[Entry] = []
         for start in _best_starts(kind, tier, examples, bound):
-            polished.append(start.polish(examples, _FEW))
+            polished.append(start.polish(examples, _FEW, _NEARLY_SETTLED))
             if polished[-1].loss(examples) <= exact:
                 break
         if polished:
@@ -93,7 +96,7 @@ def _order(kinds: Sequence[str], forms: Sequence[str]) -> Iterator[tuple[str, _T
 def _polished(entry: Entry, examples: Multisets) -> Entry:
     """Polishes an entry as long as that lowers its error: some valleys are long."""
     for _ in range(_ROUNDS):
-        before, entry = entry.loss(examples), entry.polish(examples, _MANY)
+        before, entry = entry.loss(examples), entry.polish(examples, _MANY, _SETTLED)
         if not entry.loss(examples) < (1 - _LOWERED) * before:
             break
     return entry

@@ -246,6 +246,8 @@ def _direct(operation: Operation, elements: Sequence[Expr], dimension: int) -> E
     latent = sympy.Dummy(real=True)
     inverse = _with_cube_roots(bijection.inverse_expression(latent, dimension), latent)
     result = sympy.expand_trig(inverse.xreplace({latent: _law(operation, [u, v], dimension)}))
+    if not result.free_symbols and result.evalf().has(sympy.I, sympy.nan, sympy.zoo):
+        return None  # a constant that the bijection does not reach
     if max(sum(node == element for node in sympy.preorder_traversal(result)) for element in elements) <= 1:
         return result
     numerator, denominator = sympy.fraction(result)

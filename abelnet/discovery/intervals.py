@@ -14,11 +14,12 @@ of a curve has fits to resampled examples (bootstrap), each with knots of its ow
 
 from __future__ import annotations
 
-__all__ = ["Ensemble", "EnsembleAccumulator", "sigma_points"]
+__all__ = ["Ensemble", "EnsembleAccumulator", "sigma_points", "student_quantile"]
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,9 @@ _FLAT = 1e-10
 # A step that changes the results by more than this many times what the derivatives say is halved.
 _CURVED = 2.0
 _HALVINGS = 20
+# Nodes of the quadrature of Student's distribution; with more degrees of freedom than this, it is expanded around the
+# normal one.
+_NODES, _NEARLY_NORMAL = 64, 1000
 
 
 @dataclass(frozen=True)
@@ -69,8 +73,8 @@ class Ensemble(Configurable):
                 f"weights: expected {len(self.operations)} numbers of at least 0, got {len(self.weights)}: "
                 f"{list(self.weights)!s:.80}"
             )
-        if not self.freedom > 0:
-            raise AbelnetError(f"freedom: expected a number above 0, got {self.freedom}")
+        if not self.freedom >= 1:
+            raise AbelnetError(f"freedom: expected a number of at least 1, got {self.freedom}")
 
     @staticmethod
     def even(operations: Sequence[Operation], freedom: float) -> Ensemble:
@@ -102,9 +106,7 @@ class Ensemble(Configurable):
         """Returns the half-width of an interval with this probability, in standard deviations."""
         if not 0 < level < 1:
             raise AbelnetError(f"level: expected a probability between 0 and 1, got {level}")
-        from scipy.special import stdtrit
-
-        return float(stdtrit(self.freedom, (1 + level) / 2))
+        return student_quantile(self.freedom, level)
 
     def config(self) -> dict[str, Any]:
         return {"operations": list(self.operations), "weights": list(self.weights), "freedom": self.freedom}
@@ -154,6 +156,42 @@ class EnsembleAccumulator:
                 deviations = deviations.masked_fill(without.reshape(-1, *[1] * (results.ndim - 1)), math.inf)
                 variance += weight * torch.minimum(deviations, most).square()
         return variance.sqrt()
+
+
+def student_quantile(freedom: float, level: float) -> float:
+    r"""Returns the number :math:`t` with :math:`P(|T| < t) = p` for Student's distribution.
+
+    .. math:: P(|T| < t) = \frac{2 \, \Gamma(\frac{\nu + 1}{2})}{\sqrt\pi \, \Gamma(\frac{\nu}{2})}
+        \int_0^{\arctan(t / \sqrt\nu)} \cos^{\nu - 1} \vartheta \, d\vartheta
+
+    It is accurate to 1e-6 for levels up to 0.999. The function of scipy would take 20 MB of imports, for this alone.
+
+    Arguments:
+        freedom: Degrees of freedom :math:`\nu`, at least 1.
+        level: Probability :math:`p`, between 0 and 1.
+
+    Example:
+        >>> round(student_quantile(10, 0.95), 6), round(student_quantile(1, 0.5), 6)
+        (2.228139, 1.0)
+    """
+    t = NormalDist().inv_cdf((1 + level) / 2)
+    if freedom > _NEARLY_NORMAL:
+        first = (t**3 + t) / 4
+        second, third = (5 * t**5 + 16 * t**3 + 3 * t) / 96, (3 * t**7 + 19 * t**5 + 17 * t**3 - 15 * t) / 384
+        return t + first / freedom + second / freedom**2 + third / freedom**3
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    log_factor = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - math.log(math.pi) / 2
+    for _ in range(100):
+        # The probability is concave in t, so that Newton's method from the left approaches its root from the left.
+        angle = math.atan(t / math.sqrt(freedom))
+        integral = angle / 2 * float(weights @ np.cos(angle / 2 * (1 + nodes)) ** (freedom - 1))
+        missing = level - 2 * math.exp(log_factor) * integral
+        density = math.exp(log_factor) / math.sqrt(freedom) * math.cos(angle) ** (freedom + 1)
+        step = missing / (2 * density)
+        t += step
+        if not step > 1e-13 * t:
+            break
+    return t
 
 
 def sigma_points(predict: Callable[[Array], Array], fit: Array, targets: Array) -> list[Array]:

@@ -29,7 +29,7 @@ from abelnet.multisets import Multisets
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-# scipy is imported on use, as in the closed form.
+# scipy is imported on use: it takes 40 MB, and most laws are learned, and all of them applied, without.
 Array = np.ndarray[Any, np.dtype[np.float64]]
 # Sets for each knot, and the fewest and the most knots: smoothness is left to the penalty.
 _SETS_PER_KNOT, _FEWEST_KNOTS, _MOST_KNOTS = 4, 20, 200

@@ -54,7 +54,8 @@ class LearnedLaw(Configurable):
         operation: The law as an operation, in float64.
         title: Name of the candidate that was chosen.
         rmse: Root mean squared error on held-out examples, before the law is refitted to all examples.
-        explained: Fraction of the variance of the held-out results that the law explains.
+        explained: Fraction of the variance of the held-out results that the law explains; without the most extreme
+            result, if that alone has nearly all of the variance.
         tried: All candidates, best first.
         eigenvalues: Distance of the examples from any group and from any semigroup.
         seen: Ranges of the examples; None if unknown.

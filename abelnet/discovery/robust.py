@@ -27,8 +27,9 @@ from torch import Tensor
 from abelnet.discovery.formula import is_short
 from abelnet.discovery.report import LearnedLaw
 from abelnet.discovery.screening import CUT, ROUNDING, Screening, choose_noise, log_likelihood, scale_of, screen
-from abelnet.discovery.search import learn_law
+from abelnet.discovery.search import Search, learn_law
 from abelnet.discovery.stream import Stream
+from abelnet.discovery.yardstick import mean_ranks
 from abelnet.errors import AbelnetError
 from abelnet.multisets import Multisets
 
@@ -79,9 +80,10 @@ def learn_robust_law(
     screening = screen(examples)
     if not screening.suspects.any() and screening.noise.is_constant:
         return learn_law(stream, **how)
-    plain = _Fitted(learn_law(stream, **how | {"refuse": False, "polish": False}), examples)
+    of_all, quick = Search(stream, only, seed), {"refuse": False, "polish": False}
+    plain = _Fitted(learn_law(stream, **how | quick, search=of_all, intervals=False), examples)
     if plain.is_exact:
-        return plain.law
+        return learn_law(stream, **how | quick, search=of_all)
 
     def search(kept: Mask, units: Array, **options: Any) -> LearnedLaw:
         part = Stream(seed)
@@ -97,7 +99,7 @@ def learn_robust_law(
         found.law.outliers = (~found.agree).nonzero()[0].tolist()
         found.law.relative_noise = found.relative_noise
         return found.law
-    return learn_law(stream, **how)
+    return learn_law(stream, **how, search=of_all)
 
 
 class _Fitted:
@@ -153,7 +155,7 @@ def _without_outliers(plain: _Fitted, screening: Screening, search: Callable[...
         kept, units = plain.agree, plain.units
     else:
         for _ in range(_ROUNDS):
-            found = _Fitted(search(kept, units, refuse=False, polish=False), examples, kept)
+            found = _Fitted(search(kept, units, refuse=False, polish=False, intervals=False), examples, kept)
             units, stable = found.units, bool((found.agree == kept).all())
             kept = found.agree
             if stable or np.mean(~kept) > _MOST_LEFT_OUT:
@@ -177,9 +179,8 @@ def _is_systematic(found: _Fitted, screening: Screening) -> bool:
     if theirs < _EXPLAINED * ours:
         return True
     for column in screening.features.T:
-        _, places, ties = np.unique(column, return_inverse=True, return_counts=True)
-        ranks = (np.cumsum(ties) - (ties + 1) / 2)[places]
-        above = (float(ranks[left_out].sum()) - count * (count - 1) / 2) / (count * others)
+        ranks = mean_ranks(column)[left_out]
+        above = (float(ranks.sum()) - count * (count + 1) / 2) / (count * others)
         # By more than chance, in standard errors of the rank sum.
         certain = abs(above - 0.5) > 5 * math.sqrt((count + others + 1) / (12 * count * others))
         if certain and max(above, 1 - above) > _RANKED:

@@ -19,7 +19,7 @@ it does not give these, the examples follow no such law, and :class:`NoLawError`
 
 from __future__ import annotations
 
-__all__ = ["distinct", "learn_law"]
+__all__ = ["Search", "distinct", "learn_law"]
 
 import math
 from collections.abc import Callable, Sequence
@@ -78,6 +78,8 @@ _FEWEST_FOR_CURVES = 16
 # the misfit of the best law has this fraction of the spread, and a regression this fraction of its error.
 _POOR = 0.05
 _LARGE_MISFIT, _FAR_BETTER = 0.1, 0.01
+# A single held-out result with more than this part of the variance says nothing about the others.
+_NEARLY_ALL = 0.99
 
 
 def learn_law(
@@ -88,6 +90,8 @@ def learn_law(
     polish: bool = True,
     only: str | None = None,
     say: Callable[[str], None] = lambda _: None,
+    search: Search | None = None,
+    intervals: bool = True,
 ) -> LearnedLaw:
     """Learns the law of one dimension from examples.
 
@@ -98,32 +102,14 @@ def learn_law(
         polish: Whether to smooth and train curves if no parametric law fits.
         only: ``"folds"`` or ``"means"`` to search these alone; None for both.
         say: Called with the name of each step.
+        search: An earlier search of the same stream to go on with; None for a new one.
+        intervals: Whether to learn the ensemble for intervals of results.
     """
-    examples = distinct(stream.sample)
-    _check_enough(examples)
-    search = _Search(stream, examples, only, seed)
-    several = examples.targets[examples.sizes > 1]
-    if float(several.max()) == float(several.min()):
-        search.formulas = [search.judged(_plain(Constant(float(several[0])), 1))]
-    else:
-        steps: list[tuple[str, Callable[[], None]]] = [
-            ("closed form", search.try_closed_form),
-            ("formulas", search.try_common_formulas),
-            ("laws of magnitudes", search.try_magnitudes),
-            ("capped sums", search.try_caps),
-            ("special laws", search.try_special_formulas),
-            ("powers of the count", search.try_counts),
-        ]
-        if polish:
-            steps += [("smooth curves", search.try_smooth_curves), ("training", search.try_training)]
-        for name, step in steps:
-            say(name)
-            step()
-            if search.is_exact:
-                break
-    winner = search.choose()
+    search = Search(stream, only, seed) if search is None else search
+    search.run(polish=polish, say=say)
+    examples, winner = search.examples, search.choose()
     misfit = find_misfit(winner, search.fitted, search.held_out)
-    explained = 1 - winner.mse / search.spread
+    explained = search.explained(winner)
     if refuse:
         check_singles(winner, examples)
         check_law(winner, explained, misfit, search.eigenvalues)
@@ -132,9 +118,9 @@ def learn_law(
     say("fitting to all")
     law = winner.fit_to_all(examples, stream.fits)
     ranking = [Tried(one.title, one.parameters, one.rmse) for one in sorted(search.tried, key=lambda one: one.mse)]
-    ensemble = law.ensemble(examples, seed)
+    ensemble = law.ensemble(examples, seed) if intervals else None
     best = min(search.tried, key=lambda one: one.mse)
-    if best is not winner and winner.mse > search.exact:
+    if ensemble is not None and best is not winner and winner.mse > search.exact:
         # The simplest law was chosen, though another had a smaller error: likelihood of the held-out examples decides
         # how far the other is believed.
         likelihood_ratio = (best.mse / winner.mse) ** (len(search.held_out) / 2)
@@ -154,10 +140,16 @@ def learn_law(
     )
 
 
-class _Search:
+class Search:
     """Search for the law of one dimension: what was tried so far, judged on held-out examples.
 
+    Arguments:
+        stream: The examples.
+        only: ``"folds"`` or ``"means"`` to search these alone; None for both.
+        seed: Random seed of the held-out examples.
+
     Attributes:
+        examples: The different examples of the sample.
         fitted: Examples that candidates are fitted to.
         rest: All examples that are not held out.
         held_out: The others.
@@ -169,7 +161,9 @@ class _Search:
         eigenvalues: Distance of the examples from any law of each kind.
     """
 
-    def __init__(self, stream: Stream, examples: Multisets, only: str | None, seed: int) -> None:
+    def __init__(self, stream: Stream, only: str | None, seed: int) -> None:
+        examples = distinct(stream.sample)
+        _check_enough(examples)
         self.stream, self.examples, self.only, self.seed = stream, examples, only, seed
         self.scope = _Scope.of(examples, only)
         self.rest, self.held_out = examples.split(_HELD_OUT, seed)
@@ -180,6 +174,36 @@ class _Search:
         self.curves: list[Candidate] = []
         self.trained: list[Candidate] = []
         self.eigenvalues: dict[str, float] = {}
+        self._done: set[str] = set()
+
+    def run(self, *, polish: bool, say: Callable[[str], None]) -> None:
+        """Takes all steps that were not taken before, until a law is exact.
+
+        Arguments:
+            polish: Whether to smooth and train curves if no parametric law fits.
+            say: Called with the name of each step.
+        """
+        several = self.examples.targets[self.examples.sizes > 1]
+        if float(several.max()) == float(several.min()):
+            self.formulas = [self.judged(_plain(Constant(float(several[0])), 1))]
+            return
+        steps: list[tuple[str, Callable[[], None]]] = [
+            ("closed form", self.try_closed_form),
+            ("formulas", self.try_common_formulas),
+            ("laws of magnitudes", self.try_magnitudes),
+            ("capped sums", self.try_caps),
+            ("special laws", self.try_special_formulas),
+            ("powers of the count", self.try_counts),
+        ]
+        if polish:
+            steps += [("smooth curves", self.try_smooth_curves), ("training", self.try_training)]
+        for name, step in steps:
+            if name not in self._done:
+                say(name)
+                step()
+                self._done.add(name)
+            if self.is_exact:
+                break
 
     @property
     def tried(self) -> list[Candidate]:
@@ -194,6 +218,20 @@ class _Search:
     def judged(self, candidate: Candidate) -> Candidate:
         """Returns a candidate with its errors on the held-out examples."""
         return candidate.judge(self.held_out)
+
+    def explained(self, candidate: Candidate) -> float:
+        """Returns the fraction of the variance of the held-out results that a candidate explains.
+
+        If a single result has nearly all of it, such as the sum of one huge set, it is left out: any law that is right
+        there explains nearly all, whatever it does elsewhere.
+        """
+        size = self.held_out.weights * (self.held_out.targets - self.held_out.targets.median()).square()
+        others = (torch.arange(len(size)) != size.argmax()).nonzero()[:, 0]
+        if len(others) > 1 and float(size[others].sum()) < (1 - _NEARLY_ALL) * float(size.sum()):
+            spread = _variance(self.held_out.take(others))
+            if spread > 0:
+                return 1 - float(candidate.errors[others].mean()) / spread
+        return 1 - candidate.mse / self.spread
 
     def choose(self) -> Candidate:
         """Returns the simplest of the best candidates that have a result for every example.

@@ -19,26 +19,23 @@ __all__ = ["COORDINATES", "Spectral", "SpectralFit", "fits_coordinate", "spline_
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
 from abelnet.bijections import FAMILIES, Chain, Generator
 from abelnet.bijections.spline import spline_through
+from abelnet.discovery.splines import cubic_splines
 from abelnet.errors import AbelnetError
 from abelnet.laws import Mean, Polynomial, Product, Sum
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
 
-if TYPE_CHECKING:
-    from scipy.interpolate import BSpline
-
-# scipy is imported on use: it takes 50 MB, and applying a learned law does without.
 Array = np.ndarray[Any, np.dtype[np.float64]]
 # Inner knots: the fewest, for first batches of up to this many sets, and the most, which bounds the cost of a stream.
 _FEWEST_KNOTS, _BATCH_OF_FEWEST, _MOST_KNOTS = 20, 2_000, 60
-_CHUNK = 4096  # sets, and elements of them, whose basis functions are in memory at a time
+_CHUNK = 2048  # sets, and elements of them, whose basis functions are in memory at a time
 
 COORDINATES: dict[str, tuple[str, tuple[float, ...]]] = {
     "x": ("affine", ()),
@@ -282,8 +279,6 @@ class SpectralFit:
 
     def _smallest(self, residual: Array, pole: int | None, penalty: float) -> tuple[float, Array]:
         """Returns the smallest eigenvalue and its eigenvector, in the spline basis alone or with one pole."""
-        from scipy.linalg import eigh
-
         assert self._basis is not None
         columns = np.arange(self._basis.splines)
         if pole is not None:
@@ -298,9 +293,10 @@ class SpectralFit:
         residual, spread = residual / np.outer(scale, scale), spread / np.outer(scale, scale)
         # Constants have zero variance, so solve for the largest inverse ratio: variance over residual.
         residual += 1e-13 * np.trace(residual) / len(columns) * np.eye(len(columns))
-        last = [len(columns) - 1] * 2
-        values, vectors = eigh(spread, residual, subset_by_index=last)
-        return 1 / max(values[0], 1e-300), vectors[:, 0] / scale
+        # With R = L Lᵀ it is the ordinary eigenproblem of L⁻¹ S L⁻ᵀ.
+        root = np.linalg.inv(np.linalg.cholesky(residual))
+        values, vectors = np.linalg.eigh(root @ spread @ root.T)
+        return 1 / max(values[-1], 1e-300), root.T @ vectors[:, -1] / scale
 
 
 @dataclass(frozen=True)
@@ -334,17 +330,11 @@ class _Basis:
         return spline_places(self.edges)
 
     @cached_property
-    def _spline(self) -> BSpline:
-        from scipy.interpolate import BSpline
-
-        return BSpline(self.edges, np.eye(self.splines), 3)
-
-    @cached_property
     def roughness(self) -> Array:
         """Gram matrix of second derivatives, in units of the range."""
         low, high = self.edges[0], self.edges[-1]
         places = self.places
-        second = self._spline.derivative(2)(places) * (high - low) ** 2
+        second = cubic_splines(self.edges, places, 2) * (high - low) ** 2
         weights = np.gradient(places) / (high - low)
         gram: Array = (second * weights[:, None]).T @ second / 1e4
         return gram
@@ -352,18 +342,16 @@ class _Basis:
     def curve(self, x: Array) -> Array:
         """Returns the values of the splines, with shape :math:`(N, K)`."""
         low, high = self.edges[0], self.edges[-1]
-        spline = self._spline
         inside = np.clip(x, low, high)
-        result: Array = spline(inside)
+        result = cubic_splines(self.edges, inside)
         outside = inside != x
         if outside.any():
-            result[outside] += spline.derivative()(inside[outside]) * (x - inside)[outside, None]
+            result[outside] += cubic_splines(self.edges, inside[outside], 1) * (x - inside)[outside, None]
         return result
 
     def slope(self, x: Array) -> Array:
         """Returns the slopes of the splines, with shape :math:`(N, K)`."""
-        result: Array = self._spline.derivative()(np.clip(x, self.edges[0], self.edges[-1]))
-        return result
+        return cubic_splines(self.edges, np.clip(x, self.edges[0], self.edges[-1]), 1)
 
     def __call__(self, x: Array) -> Array:
         distance = np.abs(x[:, None] - self.poles)

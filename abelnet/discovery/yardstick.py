@@ -20,6 +20,7 @@ __all__ = [
     "compare",
     "compare_errors",
     "describe_sets",
+    "mean_ranks",
     "natural_splines",
     "standard",
 ]
@@ -316,12 +317,22 @@ def standard(columns: Array) -> Array:
     return np.asarray(columns[:, kept] / spread[kept])
 
 
+def mean_ranks(numbers: Array) -> Array:
+    """Returns the rank of each number, from 1; equal numbers share the mean of their ranks.
+
+    Example:
+        >>> mean_ranks(np.array([5.0, 2.0, 5.0, 7.0])).tolist()
+        [2.5, 1.0, 2.5, 4.0]
+    """
+    _, places, ties = np.unique(numbers, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(ties) - (ties - 1) / 2)[places])
+
+
 def _normal(columns: Array) -> Array:
     """Returns the normal scores of each column, so that no example is far from all others."""
     from scipy.special import ndtri
-    from scipy.stats import rankdata
 
-    return np.asarray(ndtri((rankdata(columns, axis=0) - 0.5) / len(columns)))
+    return np.asarray(ndtri((np.stack([mean_ranks(column) for column in columns.T], 1) - 0.5) / len(columns)))
 
 
 def _radial(columns: Array, width: float) -> Array:

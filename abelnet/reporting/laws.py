@@ -6,9 +6,7 @@ __all__ = ["law_overview", "law_report", "write_law"]
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -20,14 +18,11 @@ from abelnet.discovery.vectors.report import LearnedVectorLaw
 from abelnet.engines.tables import Columns
 from abelnet.files import write_text
 from abelnet.multisets import Multisets
+from abelnet.reporting.curves import draw_curve
 from abelnet.reporting.page import html_page
-from abelnet.reporting.plots import Panel, draw
 from abelnet.reporting.report import Report, Section
 from abelnet.reporting.table import Cell, Column, Table
 from abelnet.reporting.vectors import vector_overview, vector_section
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _SHOWN_ELEMENTS = 8  # of a multiset, in a row of a table
 _CURVE_POINTS = 201
@@ -70,7 +65,7 @@ def law_report(model: LawRegressor, columns: Columns) -> Report:
         x, y = _curve(law, examples)
         tables = [_tried(law, 12), _distances(law), _errors_by_size(law, examples), _curve_table(x, y)]
         tables += [_outliers(law, examples), _worst_examples(law, examples)]
-        figures = draw({f"φ of {name}": [Panel("The curve φ", partial(_draw_curve, x, y))]}) if len(x) else {}
+        figures = {f"φ of {name}": draw_curve(x, y, "x", "φ(x)")} if x else {}
         sections.append(Section(name, _summary(law, examples), [table for table in tables if table.rows], figures))
     return Report(_title(columns), sections)
 
@@ -184,11 +179,6 @@ def _curve_table(x: Sequence[float], y: Sequence[float]) -> Table:
     step = max(1, len(x) // 10)
     rows = [[Cell(number(a)), Cell(number(b))] for a, b in zip(x[::step], y[::step], strict=True)]
     return Table("The curve φ", [Column("x", "right"), Column("φ(x)", "right")], rows)
-
-
-def _draw_curve(x: Sequence[float], y: Sequence[float], axes: Axes) -> None:
-    axes.plot(x, y)
-    axes.set(xlabel="x", ylabel="φ(x)")
 
 
 # Access to the examples.

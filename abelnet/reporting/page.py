@@ -8,7 +8,7 @@ import base64
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from abelnet.reporting.printable import printable
-from abelnet.reporting.report import Report, Section
+from abelnet.reporting.report import Report, Section, image_format
 from abelnet.reporting.table import Cell, Column, Table
 
 _STYLE = """
@@ -56,7 +56,8 @@ def _add_section(body: Element, section: Section) -> None:
     for table in section.tables:
         _add_table(parent, table)
     for name, image in section.figures.items():
-        source = f"data:image/png;base64,{base64.b64encode(image).decode()}"
+        kind = {"png": "png", "svg": "svg+xml"}[image_format(image)]
+        source = f"data:image/{kind};base64,{base64.b64encode(image).decode()}"
         SubElement(SubElement(parent, "figure"), "img", alt=name, src=source)
 
 

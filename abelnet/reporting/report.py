@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Report", "Section"]
+__all__ = ["Report", "Section", "image_format"]
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,8 @@ class Section:
         heading: Heading; empty if the titles of the tables suffice.
         text: Preformatted lines, shown in a fixed-width font.
         tables: Tables.
-        figures: PNG images by name, as returned by :func:`~abelnet.reporting.plots.draw`.
+        figures: PNG or SVG images by name, as returned by :func:`~abelnet.reporting.plots.draw` and
+            :func:`~abelnet.reporting.curves.draw_curve`.
     """
 
     heading: str = ""
@@ -44,3 +45,13 @@ class Report:
     title: str
     sections: Sequence[Section]
     notes: Sequence[str] = ()
+
+
+def image_format(image: bytes) -> str:
+    """Returns the format of an image, which is also the suffix of its file.
+
+    Example:
+        >>> image_format(b"<svg></svg>")
+        'svg'
+    """
+    return "svg" if image.startswith(b"<svg") else "png"

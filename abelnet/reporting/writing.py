@@ -1,4 +1,4 @@
-"""Writing of reports: Markdown, HTML and PNG files."""
+"""Writing of reports: Markdown, HTML and images."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from abelnet.files import replacing, write_text
 from abelnet.reporting.markdown import markdown_report
 from abelnet.reporting.page import html_page
-from abelnet.reporting.report import Report
+from abelnet.reporting.report import Report, image_format
 
 
 def write_report(report: Report, folder: str | Path, name: str) -> list[Path]:
-    """Writes a report as Markdown and as a self-contained HTML page, and its figures as PNG.
+    """Writes a report as Markdown and as a self-contained HTML page, and its figures as images.
 
     Arguments:
         report: The report.
@@ -33,7 +33,9 @@ def write_report(report: Report, folder: str | Path, name: str) -> list[Path]:
     documents = {folder / f"{name}.md": markdown_report(report), folder / f"{name}.html": html_page(report)}
     for path, text in documents.items():
         write_text(path, text)
-    figures = {folder / f"{key}.png": image for one in report.sections for key, image in one.figures.items()}
+    figures = {
+        folder / f"{key}.{image_format(image)}": image for one in report.sections for key, image in one.figures.items()
+    }
     for path, image in figures.items():
         with replacing(path) as temporary:
             temporary.write_bytes(image)

@@ -182,3 +182,19 @@ def test_importing_discovery_does_not_import_sympy() -> None:
     script = "import sys, abelnet.discovery; print('sympy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("kind", "theta", "alpha", "text"),
+    [
+        ("exponential", [1.0], -5.0, "g⁻¹(−5), g(x) = exp(x)"),
+        ("positive power", [2.0], -5.0, "g⁻¹(−5), g(x) = x^2"),
+        ("power of odds", [-1.0], -1.0, "g⁻¹(−1), g(x) = (x^(−1) − 1)^(−1)"),
+        ("power", [3.0], -8.0, "cbrt(−8)"),
+        ("exponential", [1.0], 2.0, "0.69314718056"),
+    ],
+)
+def test_a_constant_that_the_bijection_does_not_reach(kind: str, theta: list[float], alpha: float, text: str) -> None:
+    operation = generated(kind, *theta, law=Constant(alpha))
+    assert formula(operation) == f"x∘y = {text}"
+    assert latex(operation)

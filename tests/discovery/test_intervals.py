@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from scipy.special import stdtrit
 
 from abelnet import (
     AbelianGroup,
@@ -22,7 +23,7 @@ from abelnet import (
 )
 from abelnet.discovery.candidates import Candidate, Curve, Formula, Trained
 from abelnet.discovery.entry import Entry
-from abelnet.discovery.intervals import Ensemble, sigma_points
+from abelnet.discovery.intervals import Ensemble, sigma_points, student_quantile
 from abelnet.discovery.networks import train_abelian_net
 from abelnet.discovery.report import LearnedLaw
 from abelnet.discovery.seen import Seen
@@ -241,5 +242,12 @@ def test_errors() -> None:
         Ensemble([power(2.0)], [1.0], 9).quantile(95)
     with pytest.raises(AbelnetError, match="weights: expected 1 numbers of at least 0, got 2"):
         Ensemble([power(2.0)], [1.0, 0.0], 9)
-    with pytest.raises(AbelnetError, match="freedom: expected a number above 0, got 0"):
+    with pytest.raises(AbelnetError, match="freedom: expected a number of at least 1, got 0"):
         Ensemble([power(2.0)], [1.0], 0)
+
+
+@pytest.mark.parametrize("freedom", [1, 1.5, 2, 10, 999, 1001, 1e6, 1e15])
+def test_quantiles_of_student(freedom: float) -> None:
+    levels = [1e-6, 0.5, 0.9, 0.95, 0.999]
+    expected = stdtrit(freedom, [(1 + level) / 2 for level in levels])
+    assert [student_quantile(freedom, level) for level in levels] == pytest.approx(expected, rel=1e-6)

@@ -9,7 +9,9 @@ import pytest
 from laws_of_practice import LAWS, Fold, draw
 
 from abelnet import LawRegressor, NoLawError
-from abelnet.discovery import LearnedLaw, robust
+from abelnet.discovery import LearnedLaw
+from abelnet.discovery.search import Search
+from abelnet.discovery.stream import Stream
 
 MEAN: Fold = np.mean
 CASES: dict[str, tuple[float, float, Fold, str]] = {
@@ -31,15 +33,15 @@ def spoil(target: np.ndarray[Any, Any], how: str, seed: int = 0) -> tuple[np.nda
 
 @pytest.fixture
 def searches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Number of examples of each ordinary search."""
+    """Records how many examples each search is given."""
     counts: list[int] = []
-    search = robust.learn_law
+    start = Search.__init__
 
-    def count(stream: Any, **how: Any) -> LearnedLaw:
-        counts.append(stream.count)
-        return search(stream, **how)
+    def recorded(self: Search, stream: Stream, *arguments: Any) -> None:
+        counts.append(len(stream.sample))
+        start(self, stream, *arguments)
 
-    monkeypatch.setattr(robust, "learn_law", count)
+    monkeypatch.setattr(Search, "__init__", recorded)
     return counts
 
 

@@ -15,7 +15,9 @@ from laws_of_practice import CAPPED, LAWS, MEANS, Fold, draw
 from abelnet import AbelnetError, LawRegressor, Multisets, NoLawError
 from abelnet.discovery.candidates import Curve
 from abelnet.discovery.curves import PENALTIES
+from abelnet.discovery.search import Search, learn_law
 from abelnet.discovery.spectral import SpectralFit
+from abelnet.discovery.stream import Stream
 from abelnet.experiments.synthetic.data import OPERATIONS, make_dataset
 
 
@@ -291,3 +293,40 @@ def test_an_absorbing_element_needs_numbers_on_both_sides() -> None:
     assert semigroup.eigenvalue < 1e-4
     assert semigroup.absorbing is not None
     assert not numbers.min() < semigroup.absorbing < numbers.max()
+
+
+def test_one_huge_set_does_not_make_noise_a_law() -> None:
+    rng = np.random.default_rng(1)
+    sets = [rng.uniform(0, 1, rng.integers(2, 5)) for _ in range(400)]
+    noise = rng.normal(size=400)
+    sets[7] = rng.uniform(0, 1, 20_000)  # held out with this seed
+    results = np.array([one.sum() for one in sets])
+    noise[7] = results[7]
+    law = LawRegressor(seed=1).fit(sets, results).laws_[0]
+    assert law.formula == "x∘y = x + y"
+    assert law.explained == pytest.approx(1)
+    with pytest.raises(NoLawError, match="explains -"):
+        LawRegressor(seed=1).fit(sets, noise)
+
+
+@pytest.mark.parametrize("count", [4, 5])
+def test_fewer_examples_than_parameters_are_no_error(count: int) -> None:
+    rng = np.random.default_rng(0)
+    sets = [rng.uniform(0.1, 0.9, rng.integers(2, 5)) for _ in range(count)]
+    law = LawRegressor(refuse=False).fit(sets, rng.uniform(0.1, 0.9, count)).laws_[0]
+    assert math.isfinite(law.rmse)
+
+
+def test_a_search_goes_on_where_it_stopped() -> None:
+    low, high, fold, _ = LAWS["lengths"]
+    sets, results = draw(low, high, fold, 60)
+    results = results + 0.01 * np.random.default_rng(0).normal(size=60)
+    stream = Stream(seed=0)
+    stream.take(Multisets.from_arrays(sets, results))
+    search, steps = Search(stream, None, 0), []
+    quick = learn_law(stream, polish=False, search=search, intervals=False, say=steps.append)
+    again = learn_law(stream, polish=False, search=search, say=steps.append)
+    assert len(set(steps)) == len(steps) - 1  # but for the fit to all
+    assert quick.ensemble is None
+    assert again.ensemble is not None
+    assert quick.formula == again.formula == learn_law(stream, polish=False).formula

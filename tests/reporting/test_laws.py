@@ -74,12 +74,12 @@ def test_page_beside_the_model(model: LawRegressor, tmp_path: Path) -> None:
     page = path.read_text(encoding="utf-8")
     assert "<h2>&lt;script&gt;alert(1)&lt;/script&gt;</h2>" in page
     assert "><script" not in page
-    assert "data:image/png" in page
+    assert "data:image/svg+xml" in page
     assert LawRegressor.load(tmp_path / "law").laws_[0].formula == model.laws_[0].formula
 
 
-def test_without_matplotlib_the_curve_is_a_table(model: LawRegressor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_curve_is_drawn_without_matplotlib(model: LawRegressor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     (section,) = law_report(model, Columns(("x",), "account", ("y",))).sections
-    assert not section.figures
+    assert section.figures["φ of x"].startswith(b"<svg")
     assert "The curve φ" in [table.title for table in section.tables]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["check_own_law", "check_vector_law", "describe_vectors", "find_misfits"]
+__all__ = ["check_own_law", "check_vector_law", "depends_on_others", "describe_vectors", "find_misfits"]
 
 import itertools
 import math
@@ -24,7 +24,7 @@ from abelnet.discovery.evidence import (
 )
 from abelnet.discovery.report import LearnedLaw
 from abelnet.discovery.vectors.report import LearnedVectorLaw
-from abelnet.discovery.yardstick import Features, compare_errors, standard
+from abelnet.discovery.yardstick import Features, compare_errors, describe_sets, standard
 from abelnet.multisets import Multisets
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -35,6 +35,8 @@ _FEWEST_COMPARED = 24
 # Relative change of a coefficient by which derivatives are measured.
 _CHANGE = 1e-6
 _MOST_FEATURES = 40
+# Others explain a coordinate if it leaves more than this fraction of the variance, and they more than this of the rest.
+_OWN_ERROR, _DEPENDENT = 0.01, 0.6
 
 
 @torch.no_grad()
@@ -62,6 +64,39 @@ def find_misfits(law: LearnedVectorLaw, examples: Multisets) -> list[Misfit | No
     for i in inexact:
         none[i] = _misfit(errors[:, i].numpy(), bends[:, i], features, float(spread[i]))
     return none
+
+
+def depends_on_others(examples: Multisets, coordinate: int) -> bool:
+    """Returns whether other coordinates explain most of what a coordinate of the elements leaves of its results.
+
+    Arguments:
+        examples: Multisets of vectors with their results.
+        coordinate: Index of the coordinate.
+
+    Example:
+        >>> generator = np.random.default_rng(0)
+        >>> sets = generator.uniform(1, 3, (100, 2, 2))
+        >>> results = np.stack((sets[..., 0].sum(1), sets.prod(2).sum(1)), 1)
+        >>> examples = Multisets.from_arrays(sets, results)
+        >>> depends_on_others(examples, 0), depends_on_others(examples, 1)
+        (False, True)
+    """
+    some = small_sets(examples)
+    some = some.take((some.sizes > 1).nonzero()[:, 0][:_MOST_COMPARED])
+    if len(some) < _FEWEST_COMPARED:
+        return False
+    alone = some.column(coordinate)
+    target = alone.targets.numpy()
+    total = np.add.reduceat(alone.values[:, 0].numpy(), alone.ptr[:-1].numpy())
+    own = describe_sets(alone, total)
+    linear = np.concatenate((own.symmetric, own.ordered, own.of_size), 1)
+    columns = np.concatenate((linear, *(linear[:, [k]] * linear[:, k:] for k in range(linear.shape[1]))), 1)
+    columns = standard(columns)
+    columns /= np.linalg.norm(columns, axis=0)
+    errors = target - target.mean()
+    found = compare_errors(errors, columns, describe_vectors(some, np.zeros((len(some), 0))))
+    left = float(np.mean(found.bent**2)) / max(float(np.mean(errors**2)), 1e-300)
+    return left > _OWN_ERROR and found.gain > _DEPENDENT and is_beyond_chance(found)
 
 
 @torch.no_grad()
