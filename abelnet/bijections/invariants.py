@@ -201,6 +201,24 @@ class Invariants(Bijection):
         found.origin = [float(one) for one in origin]
         return found
 
+    @torch.no_grad()
+    def with_coefficients(self, coefficients: Sequence[Sequence[float] | Tensor]) -> Self:
+        """Returns a copy with other coefficients, as many for each invariant.
+
+        Example:
+            >>> from abelnet.bijections.terms import Monomial, Power
+            >>> double = Triangular(1, [[Monomial((Power(0),))]], [[1.0]]).with_coefficients([[2.0]])
+            >>> double(torch.tensor([3.0])).item()
+            6.0
+        """
+        if [len(one) for one in coefficients] != [len(terms) for terms in self.invariants]:
+            raise AbelnetError("coefficients: expected one for each term of each invariant, got another number")
+        found = copy.deepcopy(self)
+        for one, values in zip(found.coefficients, coefficients, strict=True):
+            one.copy_(torch.as_tensor(values, dtype=one.dtype, device=one.device))
+        found.check_state()
+        return found
+
     def probes(self) -> Tensor:
         generator = torch.Generator().manual_seed(0)
         shape = (_PROBES, self.dim)
