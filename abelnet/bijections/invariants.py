@@ -201,6 +201,24 @@ class Invariants(Bijection):
         found.origin = [float(one) for one in origin]
         return found
 
+    @torch.no_grad()
+    def with_coefficients(self, coefficients: Sequence[Sequence[float] | Tensor]) -> Self:
+        """Returns a copy with other coefficients, as many for each invariant.
+
+        Example:
+            >>> from abelnet.bijections.terms import Monomial, Power
+            >>> double = Triangular(1, [[Monomial((Power(0),))]], [[1.0]]).with_coefficients([[2.0]])
+            >>> double(torch.tensor([3.0])).item()
+            6.0
+        """
+        if [len(one) for one in coefficients] != [len(terms) for terms in self.invariants]:
+            raise AbelnetError("coefficients: expected one for each term of each invariant, got another number")
+        found = copy.deepcopy(self)
+        for one, values in zip(found.coefficients, coefficients, strict=True):
+            one.copy_(torch.as_tensor(values, dtype=one.dtype, device=one.device))
+        found.check_state()
+        return found
+
     def probes(self) -> Tensor:
         generator = torch.Generator().manual_seed(0)
         shape = (_PROBES, self.dim)
@@ -382,8 +400,11 @@ class Triangular(Invariants):
         y = _sequence("y", y, self.dim)
         found: list[Any] = [None] * self.dim
         for step in self._steps:
-            step.solve_expressions([[symbolic_number(c) for c in one.detach()] for one in self.coefficients], y, found)
+            step.solve_expressions(self._symbolic_coefficients(), y, found)
         return found[dimension] + symbolic_number(self.origin[dimension])
+
+    def _symbolic_coefficients(self) -> list[list[Expr]]:
+        return [[symbolic_number(c) for c in one.detach()] for one in self.coefficients]
 
     @property
     def order(self) -> list[int]:
@@ -398,14 +419,13 @@ class Triangular(Invariants):
             x: The coordinates, as sympy expressions.
         """
         origin = [symbolic_number(one) for one in self.origin]
-        known = [one - o for one, o in zip(x, origin, strict=True)]
-        coefficients = [[symbolic_number(c) for c in one.detach()] for one in self.coefficients]
-        results: list[Any] = list(known)
+        given = [one - o for one, o in zip(x, origin, strict=True)]
+        found: list[Any] = list(given)
+        results: list[Any] = list(x)
         for step in self._steps:
-            found: list[Any] = list(known)
-            step.solve_expressions(coefficients, y, found)
+            step.solve_expressions(self._symbolic_coefficients(), y, found)
             for i in step.coordinates:
-                results[i] = found[i] + origin[i]
+                results[i], found[i] = found[i] + origin[i], given[i]
         return results
 
 

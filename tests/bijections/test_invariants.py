@@ -329,6 +329,9 @@ def test_expressions_of_other_forms() -> None:
     moved = Triangular(2, [[monomial(0)], [monomial(0, 1)]], [[1.0], [1.0]], [1, 0], [0.0, 7.0])
     assert moved.expression([m, x], 1) == m * (x - 7)
     assert moved.inverse_expression([m, x], 1) == x / m + 7
+    u, v = sympy.symbols("u v")
+    assert moved.solved([u, v], [m, x]) == [u, v / m + 7]
+    assert moved.order == [0, 1]
 
 
 @pytest.mark.parametrize("name", VECTOR_CASES)
@@ -564,6 +567,16 @@ def test_angles_of_an_implicit_map_are_found_up_to_whole_turns() -> None:
     product = torch.view_as_complex(x[:, :2].contiguous()).prod()
     angle = torch.view_as_complex(got[:2].detach().contiguous()).angle()
     assert math.remainder(float(angle - product.angle()), 2 * math.pi) == pytest.approx(0, abs=1e-9)
+
+
+def test_other_coefficients_keep_the_starts() -> None:
+    bijection, x = make("implicit"), vectors("implicit", 5)
+    other = bijection.with_coefficients([[1.0, 0.4], torch.tensor([2.0, -0.3])])
+    assert torch.equal(other.known, bijection.known)  # type: ignore[arg-type]
+    assert bijection.coefficients[0][1].item() == 1 / 3
+    torch.testing.assert_close(other.inverse(other(x)), x)
+    with pytest.raises(AbelnetError, match="coefficients: expected one for each term of each invariant"):
+        bijection.with_coefficients([[1.0], [1.0, 2.0]])
 
 
 def test_values_in_chunks_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

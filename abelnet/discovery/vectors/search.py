@@ -230,8 +230,7 @@ def _ensemble(law: LearnedVectorLaw, examples: Multisets) -> Ensemble:
         coefficients = [one.clone() for one in bijection.coefficients]
         for (j, k), value in zip(places, theta.tolist(), strict=True):
             coefficients[j][k] = value
-        config = bijection.config() | {"coefficients": coefficients}
-        return AbelianGroup(type(bijection)(**config, dtype=torch.float64).requires_grad_(False))
+        return AbelianGroup(bijection.with_coefficients(coefficients).requires_grad_(False))
 
     points = sigma_points(
         lambda theta: (at(theta).reduce(some) / units).reshape(-1).numpy(),
