@@ -450,7 +450,9 @@ def random_law(seed: int) -> VectorLaw:
     # Every coordinate but the first is weighted by one before it, and may have a square or a product added.
     weights = [0, *(int(generator.integers(0, i)) for i in range(1, d))]
     extra = [0.0, *(float(generator.choice([0.0, 0.0, 0.5, 1.0])) for _ in range(1, d))]
-    powers = [1.0, *(float(generator.choice([1.0, 1.0, -1.0])) for _ in range(1, d))]
+    # Only coordinates that are positive divide.
+    positive = [True, *(curve.range[0] > 0 for curve in curves[1:])]
+    powers = [1.0, *(float(generator.choice([1.0, 1.0, -1.0 if positive[weights[i]] else 1.0])) for i in range(1, d))]
     first = str(generator.choice(["plain", "plain", "log", "reciprocal"]))
     of_first = {"plain": ("a", "a"), "log": ("log(a)", "a"), "reciprocal": ("1 / a", "1 / a")}[first]
 

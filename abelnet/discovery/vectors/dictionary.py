@@ -67,6 +67,7 @@ def dictionary(elements: Tensor, results: Tensor) -> list[Term]:
         if float(elements[:, i].min()) > 0:
             terms.append(Monomial((Logarithm(i),)))
             terms += [Monomial((Power(j), Logarithm(i))) for j in range(d)]
+            terms += [Monomial((Power(j, -1.0), Logarithm(i))) for j in range(d) if away[j] and j != i]
     for name, plane in PLANES.items():
         for i, j in itertools.permutations(range(d), 2):
             if plane.is_symmetric and i > j:

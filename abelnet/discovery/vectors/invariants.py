@@ -47,8 +47,12 @@ _ALL_AT_ONCE = 3
 _LEADS = 30
 # An invariant whose gradient along the level sets of the known ones is below this part of its size is not new.
 _NEW = 1e-5
-# Parametric terms that are refined, of all starts, and steps of the search for a parameter.
-_REFINED, _SEARCH_STEPS = 6, 24
+# Terms of known coordinates that are tried beside a parametric one are at most this complex.
+_PARTNER = 2.4
+# Parametric terms that are refined, of all starts.
+_REFINED = 6
+# A first search of a few steps shows whether a parameter may be better than all terms without one, by this factor.
+_FIRST_STEPS, _HOPEFUL, _MOST_STEPS = 8, 1.5, 50
 # Digits of coefficients are dropped while the squared error grows by less than this many times its uncertainty.
 _ROUNDING = 4.0
 _MOST_DIGITS = 12
@@ -214,7 +218,7 @@ class _Search:
         pool += [(one, rows) for one in _simpler(rows, [one for one, _ in pool])]
         best = min((one.error for one, _ in pool), default=math.inf)
         if best > _EXACT:
-            pool += self._parametric(at, gradients, seen, sound)
+            pool += self._parametric(rows, at, gradients, seen, sound, best)
             best = min((one.error for one, _ in pool), default=math.inf)
         if not math.isfinite(best):
             return None
@@ -300,37 +304,56 @@ class _Search:
                 yield _sets(leads[: len(columns)] if leads == others else leads, columns, size)
 
     def _parametric(
-        self, at: Tensor, gradients: Array | None, seen: frozenset[int], sound: np.ndarray[Any, np.dtype[np.bool_]]
+        self,
+        rows: Rows,
+        at: Tensor,
+        gradients: Array | None,
+        seen: frozenset[int],
+        sound: np.ndarray[Any, np.dtype[np.bool_]],
+        least: float,
     ) -> list[tuple[Solution, Rows]]:
         """Returns invariants with a real exponent or an exponential function, alone and beside a plain term."""
         examples = self.examples
 
-        def rows_of(terms: Sequence[Term]) -> Rows | None:
-            if not all(is_defined(term, examples.values, examples.targets) for term in terms):
+        left = [i for i in range(examples.dim) if i not in seen] or list(range(examples.dim))
+        beside = rows.take(
+            [k for k, term in enumerate(rows.terms) if not term.coordinates & set(left) and term.complexity <= _PARTNER]
+        )
+        sets = [
+            np.array([[0]]),
+            np.array([[0, k + 1] for k in range(len(beside.terms))], dtype=np.int64).reshape(-1, 2),
+        ]
+
+        def solve(term: Monomial) -> tuple[list[Solution], Rows] | None:
+            if not is_defined(term, examples.values, examples.targets):
                 return None
-            rows = Rows(examples, terms, at, self.units, gradients)
-            good = sound & np.isfinite(rows.a).all(1) & np.isfinite(rows.j).all((1, 2))
-            return rows.rows(good) if good.sum() > 0.9 * sound.sum() else None
+            alone = Rows(examples, [term], at, self.units, gradients).rows(sound)
+            good = np.isfinite(alone.a).all(1) & np.isfinite(alone.j).all((1, 2))
+            if good.mean() < _DEFINED:
+                return None
+            both = alone.beside(beside)
+            both = both if good.all() else both.rows(good)
+            solved = [one for subsets in sets if len(subsets) for one in both.solve(subsets)]
+            return [one for one in solved if both.novelty(one.columns, one.coefficients) > _NEW], both
 
         def error_of(term: Monomial) -> float:
-            rows = rows_of([term])
-            if rows is None:
-                return math.inf
-            (one,) = rows.solve(np.array([[0]]))
-            return one.error if rows.novelty((0,), one.coefficients) > _NEW else math.inf
+            solved = solve(term)
+            return min((one.error for one in solved[0]), default=math.inf) if solved is not None else math.inf
 
-        left = [i for i in range(examples.dim) if i not in seen] or list(range(examples.dim))
         options = parametric(examples.values, examples.targets, left)
         tried = sorted(((error_of(one.term(one.start)), one) for one in options), key=lambda pair: pair[0])
         found: list[tuple[Solution, Rows]] = []
         for error, option in tried[:_REFINED]:
             if not math.isfinite(error):
                 continue
-            value, best = _minimize(partial(_error_at, option, error_of), option)
-            term = plain_parameter(option.term(value), partial(_is_as_good, error_of, best * (1 + 1e-3) + _EXACT / 10))
-            rows = rows_of([term])
-            if rows is not None:
-                found += [(one, rows) for one in rows.solve(np.array([[0]]))]
+            value, best = _minimize(partial(_error_at, option, error_of), option, _FIRST_STEPS)
+            if best > _HOPEFUL * least:
+                continue
+            value, best = _minimize(partial(_error_at, option, error_of), option, _MOST_STEPS)
+            limit = best * (1 + 1e-3) + _EXACT / 10
+            solved = solve(plain_parameter(option.term(value), partial(_is_as_good, error_of, limit)))
+            if solved is not None:
+                found += [(one, solved[1]) for one in solved[0]]
         return found
 
 
@@ -364,19 +387,20 @@ def _is_as_good(error_of: Callable[[Monomial], float], limit: float, term: Monom
     return error_of(term) <= limit
 
 
-def _minimize(function: Callable[[float], float], option: Parametric) -> tuple[float, float]:
+def _minimize(function: Callable[[float], float], option: Parametric, steps: int) -> tuple[float, float]:
     """Returns the parameter near its start that minimizes a function, and the value there."""
     from scipy.optimize import minimize_scalar
 
     low, high = option.start - option.width, option.start + option.width
     low, high = (max(low, option.least), high) if option.start > 0 else (low, min(high, -option.least))
-    found = minimize_scalar(
-        lambda theta: math.log(max(function(theta), 1e-16)) if math.isfinite(function(theta)) else 1e3,
-        bounds=(low, high),
-        method="bounded",
-        options={"xatol": 1e-12 * abs(option.start), "maxiter": 60},
-    )
-    return float(found.x), function(float(found.x))
+
+    def logarithm(parameter: float) -> float:
+        value = function(parameter)
+        return math.log(max(value, 1e-16)) if math.isfinite(value) else 1e3
+
+    how = {"xatol": 1e-12 * abs(option.start), "maxiter": steps}
+    found = minimize_scalar(logarithm, bounds=(low, high), method="bounded", options=how)
+    return float(found.x), math.exp(float(found.fun))
 
 
 def _simpler(rows: Rows, found: Sequence[Solution]) -> Iterator[Solution]:

@@ -103,6 +103,15 @@ class Rows:
         )
         return one
 
+    def beside(self, other: Rows) -> Rows:
+        """Returns the terms of both, on the same examples."""
+        one = object.__new__(Rows)
+        one.terms = self.terms + other.terms
+        one.scale = np.concatenate((self.scale, other.scale))
+        for name in ("sums", "a", "j", "full"):
+            setattr(one, name, np.concatenate((getattr(self, name), getattr(other, name)), 1))
+        return one
+
     def rows(self, kept: Any) -> Rows:
         """Returns the same terms on some of the examples."""
         one = object.__new__(Rows)
