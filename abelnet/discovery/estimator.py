@@ -20,6 +20,7 @@ from abelnet.discovery.report import LearnedLaw
 from abelnet.discovery.robust import learn_robust_law
 from abelnet.discovery.stream import Stream
 from abelnet.discovery.vectors.evidence import check_own_law, depends_on_others
+from abelnet.discovery.vectors.gram import InvariantFit
 from abelnet.discovery.vectors.report import LearnedVectorLaw
 from abelnet.discovery.vectors.search import MOST_COORDINATES, learn_vector_laws
 from abelnet.errors import AbelnetError, ExtrapolationWarning
@@ -75,6 +76,7 @@ class LawRegressor(Configurable):
         self._streams: list[Stream] = []
         self._laws: dict[Block, AnyLaw] | None = None
         self._names: Sequence[str] = ()
+        self._joint: InvariantFit | None = None
         self._flat = True
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -127,6 +129,7 @@ class LawRegressor(Configurable):
         if not self._streams:
             self._streams = [Stream(self.seed) for _ in range(examples.dim)]
             self._flat = examples.targets.ndim == 1
+            self._joint = InvariantFit() if 1 < examples.dim <= MOST_COORDINATES else None
             self._names = list(names) or [f"x{i + 1}" for i in range(examples.dim)]
             if len(set(self._names)) != examples.dim:
                 raise AbelnetError(f"names: expected {examples.dim} different names, got {self._names}")
@@ -134,6 +137,8 @@ class LawRegressor(Configurable):
             raise AbelnetError(f"X: expected {len(self._streams)} dimensions as in earlier calls, got {examples.dim}")
         for i, stream in enumerate(self._streams):
             stream.take(examples.column(i))
+        if self._joint is not None:
+            self._joint.partial_fit(examples)
         self._laws = None
         return self
 
@@ -326,11 +331,13 @@ class LawRegressor(Configurable):
             raise AbelnetError(f'only: expected None, "folds" or "means", got {self.only!r}')
         say = on_step or (lambda _: None)
         dim, laws, reason = len(self._streams), dict[Block, AnyLaw](), ""
-        if 1 < dim <= MOST_COORDINATES and self.only != "means":
+        if self._joint is not None and self.only != "means":
             everything = self._sample(tuple(range(dim)))
             seen = [stream.seen for stream in self._streams]
             found, reason = learn_vector_laws(everything, self._names, seen, seed=self.seed, say=say)
-            laws.update(found)
+            for block, law in found.items():
+                law.eigenvalues = self._joint.distances(dim + 1) if len(block) == dim else ()
+                laws[block] = law
         mixed = {i for block in laws for i in block}
         for i in sorted(set(range(dim)) - mixed):
             try:

@@ -7,7 +7,7 @@ functions have a parameter each, and are found by a search (:func:`parametric`).
 
 from __future__ import annotations
 
-__all__ = ["Parametric", "dictionary", "is_defined", "parametric", "plain_parameter", "signs_of"]
+__all__ = ["Parametric", "dictionary", "is_defined", "is_moderate", "parametric", "plain_parameter", "signs_of"]
 
 import itertools
 import math
@@ -26,6 +26,8 @@ _DEGREES = (4, 3, 2)
 _SMALLEST_EXPONENT = -2
 # Fraction of results at which a term has to be defined; with noise, a few leave its domain.
 _DEFINED = 0.98
+# Terms are between this and its reciprocal, so that their squares are finite in any unit.
+_LARGEST = 1e60
 # Exponents that are tried first, and rates in spreads of the coordinate.
 _EXPONENTS = (-2.5, -1.5, -0.75, -0.5, -1 / 3, -0.2, 0.2, 1 / 3, 0.5, 0.75, 1.25, 1.5, 1.75, 2.5)
 _RATES = (0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
@@ -79,12 +81,18 @@ def dictionary(elements: Tensor, results: Tensor) -> list[Term]:
 
 
 def is_defined(term: Term, elements: Tensor, results: Tensor) -> bool:
-    """Returns whether a term is finite at all elements and at nearly all results, with its gradient."""
-    if not bool(term.is_defined(elements).all()):
+    """Returns whether a term is defined at all elements and at nearly all results, and its squares do not overflow."""
+    if not bool(term.is_defined(elements).all()) or not bool((term.values(elements).abs() <= _LARGEST).all()):
         return False
-    there = term.is_defined(results)
-    there &= term.values(results).isfinite() & term.gradient(results).isfinite().all(-1)
-    return bool(there.double().mean() >= _DEFINED) and bool(term.values(elements).isfinite().all())
+    there = term.is_defined(results) & is_moderate(term, results)
+    if not bool(there.double().mean() >= _DEFINED):
+        return False
+    return float(term.values(results)[there].abs().max()) >= 1 / _LARGEST
+
+
+def is_moderate(term: Term, points: Tensor) -> Tensor:
+    """Returns whether a term and its gradient are finite at each point, and so are their squares."""
+    return (term.values(points).abs() <= _LARGEST) & (term.gradient(points).abs() <= _LARGEST).all(-1)
 
 
 class Parametric(NamedTuple):
@@ -95,12 +103,14 @@ class Parametric(NamedTuple):
         start: Parameter to start from.
         width: Largest distance from the start.
         least: Smallest magnitude; closer to 0, the term is nearly a logarithm or a coordinate itself.
+        kind: Number of the term, which several starts share.
     """
 
     term: Callable[[float], Monomial]
     start: float
     width: float
     least: float
+    kind: int
 
 
 def parametric(elements: Tensor, results: Tensor, coordinates: Sequence[int]) -> Iterator[Parametric]:
@@ -113,6 +123,7 @@ def parametric(elements: Tensor, results: Tensor, coordinates: Sequence[int]) ->
     """
     d = elements.shape[1]
     points = torch.cat((elements, results))
+    kinds = itertools.count()
     for i in coordinates:
         others: list[tuple[Factor, ...]] = [()]
         others += [(Power(j, 1.0),) for j in range(d) if j != i]
@@ -123,14 +134,16 @@ def parametric(elements: Tensor, results: Tensor, coordinates: Sequence[int]) ->
                 def power(p: float, i: int = i, rest: tuple[Factor, ...] = rest) -> Monomial:
                     return Monomial((*rest, Power(i, p)))
 
-                yield from (Parametric(power, start, 0.3, _LEAST_EXPONENT) for start in _EXPONENTS)
+                kind = next(kinds)
+                yield from (Parametric(power, start, 0.3, _LEAST_EXPONENT, kind) for start in _EXPONENTS)
             spread = float(points[:, i].std()) or 1.0
 
             def exponential(k: float, i: int = i, rest: tuple[Factor, ...] = rest) -> Monomial:
                 return Monomial((*rest, Exponential(i, k)))
 
+            kind = next(kinds)
             for rate in (sign * rate / spread for rate in _RATES for sign in (1, -1)):
-                yield Parametric(exponential, rate, 0.6 * abs(rate), _LEAST_RATE / spread)
+                yield Parametric(exponential, rate, 0.6 * abs(rate), _LEAST_RATE / spread, kind)
 
 
 def plain_parameter(term: Monomial, accept: Callable[[Monomial], bool]) -> Monomial:

@@ -23,8 +23,15 @@ import torch
 from torch import Tensor
 
 from abelnet.bijections.terms import Monomial, Term
-from abelnet.discovery.vectors.dictionary import Parametric, dictionary, is_defined, parametric, plain_parameter
-from abelnet.discovery.vectors.rows import Rows, Solution, sum_terms
+from abelnet.discovery.vectors.dictionary import (
+    Parametric,
+    dictionary,
+    is_defined,
+    is_moderate,
+    parametric,
+    plain_parameter,
+)
+from abelnet.discovery.vectors.rows import Rows, Solution, limited, sum_terms
 from abelnet.multisets import Multisets
 from abelnet.symbols import symbolic_number
 
@@ -49,14 +56,16 @@ _LEADS = 30
 _NEW = 1e-5
 # Terms of known coordinates that are tried beside a parametric one are at most this complex.
 _PARTNER = 2.4
-# Parametric terms that are refined, of all starts.
-_REFINED = 6
+# Parametric terms that are refined, each from its best start.
+_REFINED = 10
 # A first search of a few steps shows whether a parameter may be better than all terms without one, by this factor.
 _FIRST_STEPS, _HOPEFUL, _MOST_STEPS = 8, 1.5, 50
 # Digits of coefficients are dropped while the squared error grows by less than this many times its uncertainty.
 _ROUNDING = 4.0
 _MOST_DIGITS = 12
 _PROJECTIONS = 3
+# Error where an invariant has no solution, in units of the results.
+_FAR = 1e3
 # Sets of terms whose subsets are tried as well, the best.
 _SIMPLIFIED = 40
 # Fraction of results, moved onto known invariants, at which a term has to be finite.
@@ -131,7 +140,7 @@ def find_invariants(examples: Multisets, *, say: Callable[[str], None] = lambda 
     terms = dictionary(elements, results)
     whole = torch.ones(len(results), dtype=torch.bool)
     for term in terms:
-        whole &= term.is_defined(results) & term.gradient(results).isfinite().all(-1)
+        whole &= term.is_defined(results) & is_moderate(term, results)
     examples = examples.take(whole.nonzero()[:, 0])
     search = _Search(examples, terms)
     found: list[Invariant] = []
@@ -273,6 +282,19 @@ class _Search:
         kept = distances.nan_to_num(math.inf, math.inf).sort().values[: math.ceil((1 - _TRIMMED) * len(distances))]
         return math.sqrt(float(kept.mean()))
 
+    def _solved_error(self, solution: Solution, rows: Rows, term: Monomial, at: Tensor) -> float:
+        """Returns the error of an invariant, solved for the coordinate with the parameter.
+
+        For a steep exponential function, the first-order error is far too small.
+        """
+        *others, factor = term.factors
+        gap = torch.from_numpy(rows.a[:, list(solution.columns)] @ solution.coefficients)
+        rest = Monomial(tuple(others)).values(at) * float(solution.coefficients[0] / rows.scale[0])
+        x = at[:, factor.coordinate]
+        root = factor.inverse(factor.forward(x) + gap / rest)
+        errors = ((root - x) / self.units[factor.coordinate]).nan_to_num(_FAR, _FAR, _FAR).clamp(-_FAR, _FAR)
+        return max(solution.error, math.sqrt(float(limited(errors.square().numpy())[0].mean())))
+
     def moved(self, known: Sequence[Invariant]) -> Tensor:
         """Returns the results moved onto known invariants."""
         sums = [
@@ -333,15 +355,22 @@ class _Search:
                 return None
             both = alone.beside(beside)
             both = both if good.all() else both.rows(good)
+            places = at[torch.from_numpy(sound)][torch.from_numpy(good)]
             solved = [one for subsets in sets if len(subsets) for one in both.solve(subsets)]
-            return [one for one in solved if both.novelty(one.columns, one.coefficients) > _NEW], both
+            solved = [one for one in solved if both.novelty(one.columns, one.coefficients) > _NEW]
+            return [one._replace(error=self._solved_error(one, both, term, places)) for one in solved], both
 
         def error_of(term: Monomial) -> float:
             solved = solve(term)
             return min((one.error for one in solved[0]), default=math.inf) if solved is not None else math.inf
 
-        options = parametric(examples.values, examples.targets, left)
-        tried = sorted(((error_of(one.term(one.start)), one) for one in options), key=lambda pair: pair[0])
+        # The best start of each term: the best starts of all may be of terms that are wrong.
+        starts: dict[int, tuple[float, Parametric]] = {}
+        for option in parametric(examples.values, examples.targets, left):
+            error = error_of(option.term(option.start))
+            if option.kind not in starts or error < starts[option.kind][0]:
+                starts[option.kind] = error, option
+        tried = sorted(starts.values(), key=lambda pair: pair[0])
         found: list[tuple[Solution, Rows]] = []
         for error, option in tried[:_REFINED]:
             if not math.isfinite(error):

@@ -46,7 +46,8 @@ class LearnedVectorLaw(Configurable):
         misfits: Systematic part of the errors of each coordinate; None where they may be chance.
         outliers: Examples that disagree with the law and were left out, as indices in the order in which they were
             given (in the random sample, if there were more than it holds).
-        eigenvalues: Distance from invariance of the best combinations of terms, over all examples, smallest first.
+        eigenvalues: Distances from invariance of the best combinations of terms over all examples, one more than there
+            are coordinates: those of a law are as small as the noise, and the last one is larger. Empty if unknown.
         ensemble: Laws that the examples hardly tell from this one.
 
     Example:
@@ -103,7 +104,12 @@ class LearnedVectorLaw(Configurable):
             >>> LearnedVectorLaw(AbelianGroup(Triangular(2, terms, [[1.0], [1.0]])), ["m", "x"], [0, 0], [1, 1]).sympy
             [m, m*x]
         """
-        return [self.bijection.expression(self._symbols, j) for j in range(self.dim)]
+        return [self._plain.expression(self._symbols, j) for j in range(self.dim)]
+
+    @property
+    def _plain(self) -> Invariants:
+        """The map of the same law with coordinates measured from 0, as formulas are written."""
+        return self.bijection.with_origin([0.0] * self.dim)
 
     @property
     def _symbols(self) -> list[Expr]:
@@ -124,13 +130,13 @@ class LearnedVectorLaw(Configurable):
     @property
     def formula(self) -> str:
         """The result in terms of sums over the elements, such as ``m = Σ m, x = Σ(m·x) / m``."""
-        if not isinstance(self.bijection, Triangular):
+        if not isinstance(self._plain, Triangular):
             return ", ".join(f"{one} adds up" for one in self.invariants)
         import sympy
 
         texts = [f"Σ {text}" if text in self.names else f"Σ({text})" for text in self.invariants]
         sums = [sympy.Symbol(text, real=True) for text in texts]
-        found = zip(self.names, self.bijection.solved(sums, self._symbols), strict=True)
+        found = zip(self.names, self._plain.solved(sums, self._symbols), strict=True)
         return ", ".join(f"{name} = {self._text(one, texts)}" for name, one in found)
 
     @property
@@ -180,7 +186,8 @@ class LearnedVectorLaw(Configurable):
                 x = s_2/m
                 return m, x
         """
-        if not isinstance(self.bijection, Triangular):
+        bijection = self.bijection  # with its origin, which keeps digits
+        if not isinstance(bijection, Triangular):
             raise AbelnetError("python: expected invariants that are inverted in closed form, got others")
         import sympy
 
@@ -188,12 +195,12 @@ class LearnedVectorLaw(Configurable):
         both = [[sympy.Symbol(f"{name}_{k}", real=True) for name in names] for k in (1, 2)]
         results = [sympy.Symbol(name, real=True) for name in names]
         sums = [sympy.Symbol(f"s_{j + 1}", real=True) for j in range(self.dim)]
-        found = self.bijection.solved(sums, results)
+        found = bijection.solved(sums, results)
         lines = [f"    ({', '.join(map(str, both[0]))}), ({', '.join(map(str, both[1]))}) = first, second"]
         for j, name in enumerate(sums):
-            total = sympy.Add(*(self.bijection.expression(one, j) for one in both))
+            total = sympy.Add(*(bijection.expression(one, j) for one in both))
             lines.append(f"    {name} = {sympy.pycode(total)}")
-        lines += [f"    {names[i]} = {sympy.pycode(found[i])}" for i in self.bijection.order]
+        lines += [f"    {names[i]} = {sympy.pycode(found[i])}" for i in bijection.order]
         code = ["def merge(first, second):", *lines, f"    return {', '.join(names)}"]
         return "\n".join((["import math", "", ""] if any("math." in line for line in lines) else []) + code)
 
@@ -292,6 +299,10 @@ class LearnedVectorLaw(Configurable):
         identity = self.identity
         shown = "none" if identity is None else ", ".join(map(number, identity))
         lines.append(f"identity: {shown}; elements can be removed")
+        if self.eigenvalues:
+            *own, after = self.eigenvalues
+            shown = ", ".join(f"{one:.2g}" for one in own)
+            lines.append(f"distances from invariance, all examples: {shown}; the next: {after:.2g}")
         if self.outliers:
             lines.append(f"examples that disagree with the law, and were left out: {len(self.outliers)}")
         for name, rmse, explained, misfit in zip(self.names, self.rmse, self.explained, self.misfits, strict=True):

@@ -12,7 +12,7 @@ with the variances :math:`D` of the results (the Sampson error): 0.01 is one per
 
 from __future__ import annotations
 
-__all__ = ["Rows", "Solution"]
+__all__ = ["Rows", "Solution", "limited", "sum_terms"]
 
 import math
 from collections.abc import Sequence
@@ -121,7 +121,7 @@ class Rows:
 
     def errors(self, columns: Sequence[int], c: Array) -> Array:
         """Returns the squared Sampson error of each example, those of outliers limited."""
-        return _limited(self._squares(columns, c))[0]
+        return limited(self._squares(columns, c))[0]
 
     def _squares(self, columns: Sequence[int], c: Array) -> Array:
         places = list(columns)
@@ -182,8 +182,8 @@ class Rows:
                 c = _largest(s, n)[1]
             gradient = (np.einsum("mrkd,mk->mrd", j, c) ** 2).sum(2)
             squares = _ratio(np.einsum("mrk,mk->mr", a, c) ** 2, gradient)
-            limited, influence = _limited(squares)
-            errors = limited.mean(1)
+            kept_squares, influence = limited(squares)
+            errors = kept_squares.mean(1)
             better = errors < best
             best, kept = np.where(better, errors, best), np.where(better[:, None], c, kept)
             if not better.any():
@@ -206,7 +206,7 @@ class Rows:
         for _ in range(sweeps):
             gradient = np.einsum("rkd,k->rd", j, best.coefficients)
             square = (gradient**2).sum(1)
-            influence = _limited(self._squares(columns, best.coefficients))[1]
+            influence = limited(self._squares(columns, best.coefficients))[1]
             weights = influence / np.maximum(square, 1e-12 * square.mean())
             n = np.einsum("rkd,rld,r->kl", j, j, weights)
             values, vectors = np.linalg.eigh(n)
@@ -234,7 +234,7 @@ def _ratio(squares: Array, gradients: Array) -> Array:
     return np.asarray(np.minimum(squares, 1e100) / np.maximum(gradients, 1e-200))
 
 
-def _limited(squares: Array) -> tuple[Array, Array]:
+def limited(squares: Array) -> tuple[Array, Array]:
     """Returns squared errors that are at most a multiple of their median, along the last axis, and their influence."""
     limit = _OUTLIER**2 * np.median(squares, -1, keepdims=True) / _MEDIAN + _ROUNDING**2
     return np.minimum(squares, limit), limit / np.maximum(squares, limit)
@@ -243,5 +243,6 @@ def _limited(squares: Array) -> tuple[Array, Array]:
 def _largest(s: Array, n: Array) -> tuple[Array, Array]:
     """Returns the largest eigenvalue of :math:`S^{-1} N` and its vector, for each pair of symmetric matrices."""
     inverse = np.linalg.inv(np.linalg.cholesky(s))
-    values, vectors = np.linalg.eigh(inverse @ n @ np.swapaxes(inverse, -1, -2))
+    # Where numbers are too far apart for their squares, nothing can be said.
+    values, vectors = np.linalg.eigh(np.nan_to_num(inverse @ n @ np.swapaxes(inverse, -1, -2), posinf=0.0, neginf=0.0))
     return values[..., -1], np.einsum("...ji,...j->...i", inverse, vectors[..., -1])

@@ -168,13 +168,25 @@ def _operation(invariants: Sequence[Invariant], examples: Multisets) -> Operatio
     needed = _signs(invariants, examples)
     bijection: Invariants
     if plan(terms, needed) is not None:
-        bijection = Triangular(dim, terms, coefficients, needed, dtype=torch.float64)
+        bijection = _centered(Triangular(dim, terms, coefficients, needed, dtype=torch.float64), examples.values)
     else:
         known = examples.targets[_is_defined(invariants, examples.targets)]
         if len(known) == 0:
             raise NoLawError("y: expected results in the domain of the invariants, got none")
         bijection = Implicit(dim, terms, coefficients, needed, known=known, dtype=torch.float64)
     return AbelianGroup(bijection.requires_grad_(False))
+
+
+def _centered(bijection: Triangular, elements: Tensor) -> Triangular:
+    """Returns the same law with coordinates measured from the middle of elements that are far from 0.
+
+    Then sums of squares, say, do not cancel: a variance is small beside the square of a mean far from 0.
+    """
+    middle, spread = elements.median(0).values, elements.std(0, unbiased=False)
+    far = (middle.abs() > spread) & torch.tensor(bijection.translatable())
+    # Rounded, so that differences from it have no digits that the data have not.
+    origin = [float(f"{value:.2g}") if one else 0.0 for value, one in zip(middle.tolist(), far.tolist(), strict=True)]
+    return bijection.with_origin(origin)
 
 
 def _signs(invariants: Sequence[Invariant], examples: Multisets) -> list[int]:
