@@ -28,6 +28,7 @@ from torch import Tensor
 from abelnet.bijections import Affine, Generator
 from abelnet.checks import check_count
 from abelnet.discovery.estimator import LawRegressor
+from abelnet.discovery.vectors.report import LearnedVectorLaw
 from abelnet.errors import AbelnetError
 from abelnet.experiments.synthetic.comparison import MODELS, squared_error, stack_data
 from abelnet.experiments.synthetic.data import OPERATIONS, make_dataset
@@ -211,6 +212,9 @@ def certify_model(
         raise AbelnetError(f"model: expected a folder, or one of {', '.join(TRUTHS)}, got {str(model)!r}")
     certificates = []
     for law in LawRegressor.load(model).laws_:
+        if isinstance(law, LearnedVectorLaw):
+            certificates.append(certify_vectors(law, size=size, epsilon=epsilon))
+            continue
         assumed = law.rmse if epsilon is None else epsilon
         options["elements"] = _range(elements, _ELEMENTS if law.seen is None else law.seen.elements)
         certificate = certify(law.operation, true, epsilon=assumed, title=law.formula, **options)
@@ -218,6 +222,52 @@ def certify_model(
             certificate.notes.append("ε is the RMSE on held-out examples, an estimate, not a worst case")
         certificates.append(certificate)
     return certificates
+
+
+def certify_vectors(law: LearnedVectorLaw, *, size: int = 1000, epsilon: float | None = None) -> Certificate:
+    """Bounds the error of a law on vectors by multiset size, for elements in the ranges of its examples.
+
+    Arguments:
+        law: The law.
+        size: Largest size.
+        epsilon: Error up to size 4, as the norm of a vector; that on held-out examples if None.
+    """
+    assumed = math.hypot(*law.rmse) if epsilon is None else epsilon
+    if not law.ranges:
+        raise AbelnetError("law: expected one with the ranges of its examples, got one without; learn it again")
+    low, high = (torch.tensor([seen.elements[end] for seen in law.ranges], dtype=torch.float64) for end in (0, 1))
+    sizes = sorted({n for n in SIZES if n < check_count("size", size, 2)} | {size})
+    rows = []
+    for n in sizes:
+        region = _reached(law.operation, n, low, high)
+        ours = paper = math.inf
+        if region is not None:
+            ours = merge_bound(law.operation, assumed, _CHECKED, n, region, samples=1).value
+            paper = size_bound(law.operation, assumed, _CHECKED, n, region, samples=1).value
+        rows.append(CertificateRow(n, None, ours, paper))
+    notes = [
+        f"proved if the error up to size {_CHECKED} is at most {assumed:.3g}, which is assumed, as the norm of a "
+        "vector, and if all results stay in the box that the learned operation reaches",
+        f"elements: {', '.join(f'{a:g} ≤ {name} ≤ {b:g}' for name, a, b in zip(law.names, low, high, strict=True))}",
+        "measured: nothing, since the true operation is unknown",
+    ]
+    if any(not math.isfinite(row.ours) for row in rows):
+        notes.append("inf: results of this size have no finite box, or a slope has no finite bound on it")
+    if epsilon is None:
+        notes.append("ε is the RMSE on held-out examples, an estimate, not a worst case")
+    return Certificate(law.formula, rows, notes)
+
+
+def _reached(operation: Operation, size: int, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor] | None:
+    """Returns a box that contains elements and results of up to ``size`` elements; None if no finite one is known."""
+    try:
+        sums = operation.bijection.slope_bounds((low, high))
+        ends = torch.minimum(sums.low, size * sums.low), torch.maximum(sums.high, size * sums.high)
+        found = operation.bijection.inverse_slope_bounds(ends)
+    except AbelnetError:  # no bounds are known
+        return None
+    region = torch.minimum(found.low, low), torch.maximum(found.high, high)
+    return region if all(bool(end.isfinite().all()) for end in region) else None
 
 
 def _range(wanted: tuple[float | None, float | None], default: tuple[float, float]) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from pathlib import Path
 
@@ -100,3 +101,17 @@ def test_bad_input() -> None:
         certify(TRUTHS["product"], TRUTHS["sum"])
     with pytest.raises(AbelnetError, match=r"some with .* above 1"):
         certify(TRUTHS["product"], TRUTHS["product"], elements=(-0.5, 0.5))
+
+
+def test_a_law_on_vectors(tmp_path: Path) -> None:
+    """Bounds of the center of mass hold for laws whose error up to size 4 is as assumed."""
+    from vector_laws import CORE, draw
+
+    law = CORE["center of mass"]
+    sets, target = draw(law, 100, seed=0)
+    LawRegressor(polish=False).fit(sets, target, names=law.names).save(tmp_path)
+    (certificate,) = certify_model(tmp_path, size=8, epsilon=0.01)
+    bounds = [row.ours for row in certificate.rows]
+    assert 0.01 <= bounds[0] <= bounds[-1] < math.inf
+    assert certificate.title == "m = Σ m, x = Σ(m·x) / m"
+    assert any("≤ m ≤" in note for note in certificate.notes)

@@ -113,3 +113,10 @@ def test_refusal_says_what_came_closest() -> None:
     law = NON_LAWS["center weighted by m²"]
     with pytest.raises(NoLawError, match="best invariants are m"):
         LawRegressor(polish=False).fit(*draw(law, 300, seed=5), names=law.names)
+
+
+def test_the_gallery_has_every_law() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "vectors.md").read_text(encoding="utf-8")
+    for name in LAWS | WIDER:
+        assert f"### {name[0].upper()}{name[1:]}\n" in page
+        assert (Path(__file__).parents[3] / "docs" / "vectors" / f"{name.replace(' ', '_').lower()}.png").exists()
