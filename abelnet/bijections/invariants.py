@@ -83,8 +83,12 @@ class Invariants(Bijection):
         for i, (low, high) in enumerate(self._ends):
             if low >= high:
                 raise AbelnetError(f"signs: expected numbers on which terms are defined, got none for coordinate {i}")
+        self._check_terms()
         self.coefficients = nn.ParameterList(_numbers(one, device, dtype) for one in coefficients)
         Invariants.check_state(self)
+
+    def _check_terms(self) -> None:
+        """Raises unless the terms are those of this class."""
 
     def _ends_of(self, i: int) -> tuple[float, float]:
         """Returns the lower and upper limit of a coordinate measured from the origin, exclusive."""
@@ -352,18 +356,7 @@ class Triangular(Invariants):
         [4.0, 5.0]
     """
 
-    def __init__(
-        self,
-        dim: int,
-        invariants: Sequence[Sequence[Term]],
-        coefficients: Sequence[Sequence[float] | Tensor],
-        signs: Sequence[int] = (),
-        origin: Sequence[float] = (),
-        *,
-        device: torch.device | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        super().__init__(dim, invariants, coefficients, signs, origin, device=device, dtype=dtype)
+    def _check_terms(self) -> None:
         steps = plan(self.invariants, self.signs)
         if steps is None:
             raise AbelnetError(
