@@ -42,7 +42,7 @@ def vector_section(law: LearnedVectorLaw, examples: Multisets) -> Section:
         examples: Examples in its coordinates.
     """
     text = f"{law.summary()}\n\nLaTeX: {law.latex}"
-    if isinstance(law.bijection, Triangular):
+    if isinstance(law.bijection, Triangular) and not law.has_curves:
         text += f"\n\n{law.python}"
     tables = [_invariants(law), _errors_by_size(law, examples), _outliers(law, examples), _worst(law, examples)]
     found, target = _results(law, examples)[:_MOST_POINTS], examples.targets[:_MOST_POINTS]

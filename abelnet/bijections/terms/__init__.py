@@ -7,9 +7,22 @@ term, add a class to one of the modules and to the tuple at its end; learning, s
 
 from __future__ import annotations
 
-__all__ = ["FACTORS", "PLANES", "Exponential", "Factor", "Logarithm", "Monomial", "Planar", "Plane", "Power", "Term"]
+__all__ = [
+    "FACTORS",
+    "PLANES",
+    "Curve",
+    "Exponential",
+    "Factor",
+    "Logarithm",
+    "Monomial",
+    "Planar",
+    "Plane",
+    "Power",
+    "Term",
+]
 
 from abelnet.bijections.terms.base import Term
+from abelnet.bijections.terms.curve import Curve
 from abelnet.bijections.terms.factors import FACTORS, Exponential, Factor, Logarithm, Power
 from abelnet.bijections.terms.monomial import Monomial
 from abelnet.bijections.terms.planar import PLANES, Planar, Plane

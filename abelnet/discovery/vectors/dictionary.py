@@ -7,7 +7,16 @@ functions have a parameter each, and are found by a search (:func:`parametric`).
 
 from __future__ import annotations
 
-__all__ = ["Parametric", "dictionary", "is_defined", "is_moderate", "parametric", "plain_parameter", "signs_of"]
+__all__ = [
+    "companions",
+    "Parametric",
+    "dictionary",
+    "is_defined",
+    "is_moderate",
+    "parametric",
+    "plain_parameter",
+    "signs_of",
+]
 
 import itertools
 import math
@@ -121,14 +130,10 @@ def parametric(elements: Tensor, results: Tensor, coordinates: Sequence[int]) ->
         results: Results :math:`(R, d)`.
         coordinates: Coordinates that may have a parameter.
     """
-    d = elements.shape[1]
     points = torch.cat((elements, results))
     kinds = itertools.count()
     for i in coordinates:
-        others: list[tuple[Factor, ...]] = [()]
-        others += [(Power(j, 1.0),) for j in range(d) if j != i]
-        others += [(Power(j, -1.0),) for j in range(d) if j != i and _keeps_away_from_zero(elements)[j]]
-        for rest in others:
+        for rest in companions(elements, i):
             if float(elements[:, i].min()) > 0:
 
                 def power(p: float, i: int = i, rest: tuple[Factor, ...] = rest) -> Monomial:
@@ -144,6 +149,13 @@ def parametric(elements: Tensor, results: Tensor, coordinates: Sequence[int]) ->
             kind = next(kinds)
             for rate in (sign * rate / spread for rate in _RATES for sign in (1, -1)):
                 yield Parametric(exponential, rate, 0.6 * abs(rate), _LEAST_RATE / spread, kind)
+
+
+def companions(elements: Tensor, coordinate: int) -> list[tuple[Factor, ...]]:
+    """Returns the factors that a function of a coordinate is multiplied by: none, or another coordinate."""
+    others = [j for j in range(elements.shape[1]) if j != coordinate]
+    away = _keeps_away_from_zero(elements)
+    return [(), *((Power(j, 1.0),) for j in others), *((Power(j, -1.0),) for j in others if away[j])]
 
 
 def plain_parameter(term: Monomial, accept: Callable[[Monomial], bool]) -> Monomial:

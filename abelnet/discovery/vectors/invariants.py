@@ -22,9 +22,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from abelnet.bijections.terms import Monomial, Term
+from abelnet.bijections.terms import Factor, Monomial, Term
+from abelnet.discovery.vectors.curves import curve_term, ramps
 from abelnet.discovery.vectors.dictionary import (
     Parametric,
+    companions,
     dictionary,
     is_defined,
     is_moderate,
@@ -60,6 +62,8 @@ _PARTNER = 2.4
 _REFINED = 10
 # A first search of a few steps shows whether a parameter may be better than all terms without one, by this factor.
 _FIRST_STEPS, _HOPEFUL, _MOST_STEPS = 8, 1.5, 50
+# Curves are tried if no formula has a smaller error.
+_CURVED = 1e-3
 # Digits of coefficients are dropped while the squared error grows by less than this many times its uncertainty.
 _ROUNDING = 4.0
 _MOST_DIGITS = 12
@@ -383,7 +387,32 @@ class _Search:
             solved = solve(plain_parameter(option.term(value), partial(_is_as_good, error_of, limit)))
             if solved is not None:
                 found += [(one, solved[1]) for one in solved[0]]
+        if min([least, *(one.error for one, _ in found)]) > _CURVED:
+            for i, others in ((k, others) for k in left for others in companions(examples.values, k)):
+                term = self._curve(i, others, at, gradients, sound)
+                solved = None if term is None else solve(term)
+                if solved is not None:
+                    found += [(one, solved[1]) for one in solved[0]]
         return found
+
+    def _curve(
+        self,
+        i: int,
+        others: tuple[Factor, ...],
+        at: Tensor,
+        gradients: Array | None,
+        sound: np.ndarray[Any, np.dtype[np.bool_]],
+    ) -> Monomial | None:
+        """Returns the best curve of a coordinate times other factors; None if it is not monotonic."""
+        examples = self.examples
+        terms = ramps(i, others, torch.cat((examples.values, examples.targets)), len(examples))
+        if len(terms) < 3 or not all(bool(term.is_defined(at).all()) for term in terms):
+            return None
+        rows = Rows(examples, terms, at, self.units, gradients).rows(sound)
+        if not (np.isfinite(rows.a).all() and np.isfinite(rows.j).all()):
+            return None
+        (best,) = rows.solve(np.arange(len(terms))[None])
+        return curve_term(terms, best.coefficients / rows.scale)
 
 
 def _scope(terms: Sequence[Term], seen: frozenset[int], new: frozenset[int]) -> tuple[list[int], list[int]]:

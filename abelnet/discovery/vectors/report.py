@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from abelnet.bijections import Invariants, Triangular
-from abelnet.bijections.terms import Logarithm, Monomial, Power
+from abelnet.bijections.terms import Curve, Logarithm, Monomial, Power
 from abelnet.config import Configurable
 from abelnet.discovery.evidence import Misfit
 from abelnet.discovery.formula import number
@@ -187,8 +187,8 @@ class LearnedVectorLaw(Configurable):
                 return m, x
         """
         bijection = self.bijection  # with its origin, which keeps digits
-        if not isinstance(bijection, Triangular):
-            raise AbelnetError("python: expected invariants that are inverted in closed form, got others")
+        if not isinstance(bijection, Triangular) or self.has_curves:
+            raise AbelnetError("python: expected invariants with formulas, inverted in closed form, got others")
         import sympy
 
         names = _identifiers(self.names)
@@ -203,6 +203,12 @@ class LearnedVectorLaw(Configurable):
         lines += [f"    {names[i]} = {sympy.pycode(found[i])}" for i in bijection.order]
         code = ["def merge(first, second):", *lines, f"    return {', '.join(names)}"]
         return "\n".join((["import math", "", ""] if any("math." in line for line in lines) else []) + code)
+
+    @property
+    def has_curves(self) -> bool:
+        """Whether an invariant has a curve, written as ``φ``, in place of a formula."""
+        terms = (term for invariant in self.bijection.invariants for term in invariant)
+        return any(isinstance(factor, Curve) for term in terms for factor in getattr(term, "factors", ()))
 
     @property
     def domain(self) -> str:
@@ -330,6 +336,8 @@ def _mean_of(factor: object) -> str | None:
     """Returns the name of the weighted mean that a function of one coordinate gives."""
     if isinstance(factor, Logarithm):
         return "geometric mean"
+    if isinstance(factor, Curve):
+        return "quasi-arithmetic mean by a curve φ"
     if isinstance(factor, Power):
         names = {1.0: "mean", -1.0: "harmonic mean", 2.0: "root mean square"}
         return names.get(factor.exponent, f"power mean {number(factor.exponent)}")

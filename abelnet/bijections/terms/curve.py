@@ -1,0 +1,103 @@
+r"""Monotonic curves of one coordinate, where no formula is known."""
+
+from __future__ import annotations
+
+__all__ = ["Curve"]
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from abelnet.bijections.intervals import Interval
+from abelnet.bijections.terms.factors import Factor
+from abelnet.errors import AbelnetError
+
+if TYPE_CHECKING:
+    from sympy import Expr
+
+
+@dataclass(frozen=True)
+class Curve(Factor):
+    r"""Monotonic curve :math:`\varphi(x)` through given points, linear between them and beyond.
+
+    In formulas it is the function ``φ``.
+
+    Arguments:
+        coordinate: Index of the coordinate.
+        knots: Ascending numbers :math:`x_k`, at least two.
+        heights: Their values :math:`\varphi(x_k)`, all rising or all falling.
+
+    Example:
+        >>> curve = Curve(0, [0.0, 1.0, 2.0], [0.0, 1.0, 4.0])
+        >>> curve.forward(torch.tensor([0.5, 1.5, 3.0])), curve.inverse(torch.tensor([2.5]))
+        (tensor([0.5000, 2.5000, 7.0000]), tensor([1.5000]))
+    """
+
+    knots: Sequence[float] = ()
+    heights: Sequence[float] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "knots", tuple(float(one) for one in self.knots))
+        object.__setattr__(self, "heights", tuple(float(one) for one in self.heights))
+        if len(self.knots) < 2 or len(self.knots) != len(self.heights):
+            raise AbelnetError(
+                f"knots, heights: expected two or more of each, got {len(self.knots)} and {len(self.heights)}"
+            )
+        if not all(map(math.isfinite, (*self.knots, *self.heights))):
+            raise AbelnetError("knots, heights: expected finite numbers, got others")
+        if not all(a < b for a, b in pairwise(self.knots)):
+            raise AbelnetError("knots: expected ascending numbers, got others")
+        if not (all(a < b for a, b in pairwise(self.heights)) or all(a > b for a, b in pairwise(self.heights))):
+            raise AbelnetError("heights: expected all rising or all falling, got others")
+
+    @property
+    def complexity(self) -> float:
+        return 9.0
+
+    def forward(self, x: Tensor) -> Tensor:
+        knots, heights, slopes = self._table(x)
+        piece = self._piece(x, knots)
+        return heights[piece] + slopes[piece] * (x - knots[piece])
+
+    def inverse(self, u: Tensor) -> Tensor:
+        knots, heights, slopes = self._table(u)
+        sign = 1 if heights[-1] > heights[0] else -1
+        piece = self._piece(sign * u, sign * heights)
+        return knots[piece] + (u - heights[piece]) / slopes[piece]
+
+    def slope(self, x: Tensor) -> Tensor:
+        knots, _, slopes = self._table(x)
+        return slopes[self._piece(x, knots)]
+
+    def enclose(self, x: Interval) -> tuple[Interval, Interval]:
+        return x.rising(self.forward), self._slopes(x)
+
+    def enclose_inverse(self, u: Interval, sign: int) -> tuple[Interval, Interval]:
+        return u.rising(self.inverse), self._slopes(u).reciprocal()
+
+    def expression(self, x: Expr) -> Expr:
+        import sympy
+
+        return sympy.Function("φ")(x)
+
+    def inverse_expression(self, u: Expr, sign: int = 0) -> Expr:
+        import sympy
+
+        return sympy.Function("φ⁻¹")(u)
+
+    def _table(self, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        knots, heights = (torch.tensor(one, dtype=like.dtype, device=like.device) for one in (self.knots, self.heights))
+        return knots, heights, heights.diff() / knots.diff()
+
+    def _piece(self, x: Tensor, ends: Tensor) -> Tensor:
+        return torch.searchsorted(ends, x.detach().contiguous(), right=True).clamp(1, len(ends) - 1) - 1
+
+    def _slopes(self, like: Interval) -> Interval:
+        slopes = self._table(like.low)[2]
+        return Interval(torch.full_like(like.low, float(slopes.min())), torch.full_like(like.low, float(slopes.max())))
