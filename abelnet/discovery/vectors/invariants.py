@@ -286,8 +286,8 @@ class _Search:
         kept = distances.nan_to_num(math.inf, math.inf).sort().values[: math.ceil((1 - _TRIMMED) * len(distances))]
         return math.sqrt(float(kept.mean()))
 
-    def _solved_error(self, solution: Solution, rows: Rows, term: Monomial, at: Tensor) -> float:
-        """Returns the error of an invariant, solved for the coordinate with the parameter.
+    def _solved(self, solution: Solution, rows: Rows, term: Monomial, at: Tensor) -> Solution:
+        """Returns an invariant with its error when solved for the coordinate with the parameter.
 
         For a steep exponential function, the first-order error is far too small.
         """
@@ -297,7 +297,8 @@ class _Search:
         x = at[:, factor.coordinate]
         root = factor.inverse(factor.forward(x) + gap / rest)
         errors = ((root - x) / self.units[factor.coordinate]).nan_to_num(_FAR, _FAR, _FAR).clamp(-_FAR, _FAR)
-        return max(solution.error, math.sqrt(float(limited(errors.square().numpy())[0].mean())))
+        error = math.sqrt(float(limited(errors.square().numpy())[0].mean()))
+        return Solution(solution.columns, solution.coefficients, max(solution.error, error))
 
     def moved(self, known: Sequence[Invariant]) -> Tensor:
         """Returns the results moved onto known invariants."""
@@ -362,7 +363,8 @@ class _Search:
             places = at[torch.from_numpy(sound)][torch.from_numpy(good)]
             solved = [one for subsets in sets if len(subsets) for one in both.solve(subsets)]
             solved = [one for one in solved if both.novelty(one.columns, one.coefficients) > _NEW]
-            return [one._replace(error=self._solved_error(one, both, term, places)) for one in solved], both
+            measured = [self._solved(one, both, term, places) for one in solved]
+            return measured, both
 
         def error_of(term: Monomial) -> float:
             solved = solve(term)

@@ -83,7 +83,8 @@ class Rows:
         # Columns of one size, so that eigenproblems are well scaled.
         size = np.sqrt(np.mean(of_results**2, 0))
         spread = of_results.std(0)
-        self.scale = np.where(spread > 1e-9 * size, spread, np.maximum(size, 1e-300))
+        reserve = np.where(size > 0, size, np.abs(self.sums).max(0, initial=0.0))
+        self.scale = np.where(spread > 1e-9 * size, spread, np.where(reserve > 0, reserve, 1.0))
         self.a, j = a / self.scale, j / self.scale[:, None]
         self.full = np.linalg.norm(j, axis=2)
         if known is not None:

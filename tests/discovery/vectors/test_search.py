@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
-from vector_laws import CORE, LAWS, NON_LAWS, WIDER, VectorLaw, draw, is_right, spoil
+from vector_laws import (
+    CORE,
+    LAWS,
+    NON_LAWS,
+    WIDER,
+    VectorLaw,
+    draw,
+    is_right,
+    random_law,
+    random_non_law,
+    spoil,
+)
 
-from abelnet import LawRegressor, NoLawError
+from abelnet import AbelnetError, LawRegressor, NoLawError
 
 
 def learn(law: VectorLaw, count: int = 200, noise: float = 0.0, swapped: float = 0.0) -> LawRegressor:
@@ -120,3 +132,60 @@ def test_the_gallery_has_every_law() -> None:
     for name in LAWS | WIDER:
         assert f"### {name[0].upper()}{name[1:]}\n" in page
         assert (Path(__file__).parents[3] / "docs" / "vectors" / f"{name.replace(' ', '_').lower()}.png").exists()
+
+
+def _random_table(seed: int) -> tuple[list[np.ndarray], np.ndarray]:
+    """Returns elements of any scale with results of any kind: a law, noise, constants, duplicates, or one huge set."""
+    generator = np.random.default_rng(seed)
+    d, count = int(generator.integers(2, 5)), int(generator.integers(1, 80))
+    scale = 10.0 ** generator.integers(-12, 13, d)
+    low = generator.choice([-1.0, 0.0, 0.1], d)
+    sets = [scale * generator.uniform(low, 1.0, (int(generator.integers(1, 6)), d)) for _ in range(count)]
+    kind = generator.integers(8)
+    if kind == 1:
+        sets = [np.round(10 * one / scale) for one in sets]
+    if kind == 2:
+        sets = sets[: 1 + count // 5] * 5
+    if kind == 3:
+        sets[0] = scale * generator.uniform(low, 1.0, (3000, d))
+    if kind == 4:
+        sets = [np.full_like(one, scale) for one in sets]
+    target = np.array([one.sum(0) for one in sets])
+    if kind == 5:
+        target = scale * generator.normal(size=target.shape)
+    if kind == 6:
+        target[:, -1] = 7.0
+    if kind in (0, 7):
+        weights = [np.abs(one[:, 0]) + 1e-3 * scale[0] for one in sets]
+        for i in range(1, d):
+            target[:, i] = [(w * one[:, i]).sum() / w.sum() for w, one in zip(weights, sets, strict=True)]
+    return sets, target
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_random_tables_end_in_no_traceback(part: int, tmp_path: Path) -> None:
+    """What is accepted is saved and loaded bit for bit."""
+    count = max(2, int(os.environ.get("ABELNET_FUZZ", "0")) // 20)
+    for seed in range(part * 10_000, part * 10_000 + count):
+        sets, target = _random_table(seed)
+        try:
+            model = LawRegressor(polish=False).fit(sets, target)
+        except AbelnetError:
+            continue
+        model.save(tmp_path)
+        np.testing.assert_array_equal(LawRegressor.load(tmp_path).predict(sets), model.predict(sets))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_laws(seed: int) -> None:
+    """``benchmarks/vectors.py --random 200`` tries many more."""
+    law = random_law(seed)
+    model = LawRegressor(polish=False).fit(*draw(law, 300, seed=1), names=law.names)
+    assert error(model, law, (10, 12)) < 1e-6, (law.invariants, [one.formula for one in model.laws_])
+
+
+def test_a_random_non_law() -> None:
+    """``benchmarks/vectors.py --random 200 --non-laws`` tries many more."""
+    law = random_non_law(1)
+    with pytest.raises(NoLawError):
+        LawRegressor(polish=False).fit(*draw(law, 300, seed=1), names=law.names)
