@@ -28,6 +28,7 @@ _Value = Annotated[
     epilog=examples(
         "abelnet learn returns.csv --set account --value return --target total --out law",
         "abelnet learn causes.csv --value first --value second --target both --out law",
+        "abelnet learn bodies.csv --set id --value m --value x --target M --target X --out law",
     )
 )
 def learn(
@@ -47,7 +48,8 @@ def learn(
     """Learn the law behind a table of examples.
 
     The law is the aggregation that produces the results: a commutative, associative operation, possibly capped, or a
-    mean; as a formula if there is one (symbolic regression), as a trained curve otherwise.
+    mean; as a formula if there is one (symbolic regression), as a trained curve otherwise. With --set, several --value
+    columns are coordinates of vectors, such as mass and place, which may mix.
     """
     from abelnet.engines.learning import learn_table
     from abelnet.engines.tables import Columns
