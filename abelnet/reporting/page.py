@@ -13,7 +13,7 @@ from abelnet.reporting.table import Cell, Column, Table
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 75rem; margin: 2rem auto; padding: 0 1rem }
-pre { background: #f6f6f6; padding: 1rem; font-size: 1.1rem; overflow-x: auto }
+pre { background: #f6f6f6; padding: 1rem; font-size: 1.1rem; white-space: pre-wrap }
 div { overflow-x: auto }
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums }
 th, td { border-bottom: 1px solid #ddd; padding: .2rem .8rem; text-align: left; white-space: nowrap }
