@@ -483,9 +483,12 @@ def random_law(seed: int) -> VectorLaw:
         texts.append(text + (f" + {extra[i]}·{_added_text(i, weights[i], first, names)}" if extra[i] else ""))
     elements = columns(uniform(0.6, 2.5), *(uniform(*curve.range) for curve in curves[1:]))
     law = VectorLaw(names, elements, result, tuple(texts))
-    sets, target = draw(law, 200, seed)
+    sets, target = draw(law, 2000, seed)
+    more = draw(law, 300, seed, (10, 12))[1]
     with np.errstate(all="ignore"):
+        # A law of a part of all vectors has results for some of its sets only.
         good = np.isfinite(target).all() and (np.abs(target) < 1e4).all() and (target.std(0) > 1e-3).all()
+        good &= np.isfinite(more).all() and (np.abs(more) < 1e6).all()
     if good and all(
         np.allclose(invariants(one).sum(0), invariants(y[None])[0]) for one, y in zip(sets, target, strict=True)
     ):

@@ -53,7 +53,8 @@ class LearnedLaw(Configurable):
     Attributes:
         operation: The law as an operation, in float64.
         title: Name of the candidate that was chosen.
-        rmse: Root mean squared error on held-out examples, before the law is refitted to all examples.
+        rmse: Root mean squared error on held-out examples, before the law is refitted to all examples, or after if that
+            is larger.
         explained: Fraction of the variance of the held-out results that the law explains; without the most extreme
             result, if that alone has nearly all of the variance.
         tried: All candidates, best first.

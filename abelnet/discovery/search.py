@@ -126,10 +126,12 @@ def learn_law(
         likelihood_ratio = (best.mse / winner.mse) ** (len(search.held_out) / 2)
         rival = best.fit_to_all(examples, stream.fits).ensemble(examples, seed)
         ensemble = ensemble.mix(rival, 1 / (1 + likelihood_ratio))
+    # Of few held-out examples the error may be small by chance: that of the law as refitted is stated if it is larger.
+    refitted = math.sqrt(float(law.squared_errors(search.held_out).mean()))
     return LearnedLaw(
         law.operation,
         law.title,
-        winner.rmse,
+        max(winner.rmse, refitted) if math.isfinite(refitted) else winner.rmse,
         explained,
         ranking,
         search.eigenvalues,
