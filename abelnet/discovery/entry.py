@@ -38,6 +38,8 @@ from abelnet.operation import Operation
 _IMPOSSIBLE = 1e3
 # Tolerance of least squares, and relative step of its differences.
 _ROUNDING, _STEP = 1e-15, 2**-26
+# A larger parameter is that of a simpler law, as arcsinh(x / c) of a sum, and its square is not finite.
+_LARGEST = 1e100
 # Factors of a product beyond this, or its inverse, are those of no law but of a fit that diverges.
 _SMALLEST_FACTOR = 1e-100
 PLAINEST = next(iter(FAMILIES))
@@ -261,7 +263,7 @@ class Entry:
     def _is_sound(self, examples: Multisets, ends: tuple[float, float] | None = None) -> bool:
         if self.form == "product" and not _SMALLEST_FACTOR <= abs(self.coefficients[1]) <= 1 / _SMALLEST_FACTOR:
             return False
-        if not self.family.is_valid(*self.theta):
+        if not self.family.is_valid(*self.theta) or any(abs(value) > _LARGEST for value in self.theta):
             return False
         low, high = self.family.domain(*self.theta)
         least, most = _ends(examples) if ends is None else ends

@@ -40,7 +40,6 @@ _SMALLEST_CHANGE, _CHANGE, _LARGEST_CHANGE = 1e-8, 1e-6, 1e-4
 _FLAT = 1e-10
 # A step that changes the results by more than this many times what the derivatives say is halved.
 _CURVED = 2.0
-_LARGEST_PARAMETER = 1e100
 _HALVINGS = 20
 # Nodes of the quadrature of Student's distribution; with more degrees of freedom than this, it is expanded around the
 # normal one.
@@ -235,8 +234,6 @@ def sigma_points(predict: Callable[[Array], Array], fit: Array, targets: Array) 
     steps = math.sqrt(len(fit)) * (axes * lengths * np.linalg.norm(root)).T
 
     def moved(step: Array) -> Array:
-        # A parameter that the examples hardly determine may be anything; its square has to be finite.
-        step = step * min(1.0, _LARGEST_PARAMETER / max(float(np.abs(step).max()), 1e-300))
         wanted = float(np.linalg.norm(jacobian @ step))
         for _ in range(_HALVINGS):
             with np.errstate(over="ignore"):
