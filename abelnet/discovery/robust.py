@@ -98,6 +98,8 @@ def learn_robust_law(
     if found is not None and found.log_likelihood >= plain.log_likelihood - _AS_LIKELY:
         found.law.outliers = (~found.agree).nonzero()[0].tolist()
         found.law.relative_noise = found.relative_noise
+        if found.relative_noise is not None:  # errors of the search are weighted; what is stated is not
+            found.law.rmse, found.law.explained = found.plain_error
         return found.law
     return learn_law(stream, **how, search=of_all)
 
@@ -139,6 +141,12 @@ class _Fitted:
         # Laws that are exact up to rounding are equally likely.
         size = float(np.median(np.abs(self.examples.targets.numpy()) / self.units))
         return log_likelihood(self.residuals, self.units, max(ROUNDING * size, 1e-300))
+
+    @property
+    def plain_error(self) -> tuple[float, float]:
+        """Root mean squared error over the examples that agree, and the explained fraction of their variance."""
+        mse = float(np.mean(np.square(self.residuals[self.agree])))
+        return math.sqrt(mse), 1 - mse / float(self.examples.targets.numpy()[self.agree].var())
 
     @property
     def relative_noise(self) -> float | None:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from abelnet import AbelnetError, LawRegressor, Multisets
@@ -181,6 +181,10 @@ RANDOM_TABLES = st.builds(
 @pytest.mark.filterwarnings("ignore::abelnet.ExtrapolationWarning")
 @settings(max_examples=max(15, int(os.environ.get("ABELNET_FUZZ", "0")) // 4), deadline=None, derandomize=True)
 @given(table=RANDOM_TABLES)
+@example(table=RandomTable(150, 5, 0, -1.0, "noisy sum", "plain"))  # an ensemble with a parameter of 1e304
+@example(table=RandomTable(0, 5, 0, -1.0, "noisy sum", "plain"))  # one held-out set that fits by chance
+@example(table=RandomTable(1392239, 35, 0, -1.0, "capped", "plain"))  # two examples that are left out
+@example(table=RandomTable(2144344617, 34, 2, 0.0, "noisy sum", "duplicates"))  # noise in proportion to the result
 def test_random_tables(table: RandomTable) -> None:
     """Learned, saved, loaded and applied: an error in one line, or a law that is as good as it says."""
     columns = Columns(("x",), "s", ("y",))
