@@ -377,7 +377,7 @@ def distinct(examples: Multisets) -> Multisets:
     for size in sorted(set(examples.sizes.tolist())):
         sets = (examples.sizes == size).nonzero()[:, 0]
         of_size = examples.take(sets)
-        rows = torch.cat((of_size.values.reshape(-1, size), of_size.targets[:, None]), 1)
+        rows = torch.cat((of_size.values.reshape(len(of_size), -1), of_size.targets.reshape(len(of_size), -1)), 1)
         kept.append(sets[np.unique(rows.numpy(), axis=0, return_index=True)[1]])
     return examples.take(torch.cat(kept).sort().values)
 

@@ -14,7 +14,8 @@ from torch import Tensor
 from abelnet.bijections import Implicit, Invariants, Triangular
 from abelnet.bijections.invariants import plan
 from abelnet.discovery.evidence import NoLawError
-from abelnet.discovery.intervals import Ensemble
+from abelnet.discovery.intervals import Ensemble, sigma_points
+from abelnet.discovery.search import distinct
 from abelnet.discovery.seen import Seen
 from abelnet.discovery.vectors.dictionary import signs_of
 from abelnet.discovery.vectors.evidence import check_vector_law, find_misfits
@@ -70,7 +71,8 @@ def learn_vector_laws(
     several = (examples.sizes > 1).nonzero()[:, 0]
     if len(several) < _FEWEST or bool((examples.targets.std(0) == 0).any()):
         return {}, f"expected at least {_FEWEST} sets of several elements whose results differ"
-    rest, held_out = examples.take(several).split(_HELD_OUT, seed)
+    # Duplicates would leak from the fitted into the held-out examples.
+    rest, held_out = distinct(examples.take(several)).split(_HELD_OUT, seed)
     fitted = rest.take(torch.arange(min(len(rest), _FITTED)))
     invariants = find_invariants(fitted, say=say)
     reason = "no function of the coordinates adds up"
@@ -85,9 +87,9 @@ def learn_vector_laws(
             say(f"evidence for {', '.join(names[i] for i in block)}")
             part = examples.columns(block)
             try:
-                law = _judged(part, held_out.columns(block), own, block, names, seed)
+                law = _judged(part, held_out.columns(block), own, block, names)
                 check_vector_law(law)
-            except (NoLawError, AbelnetError) as error:
+            except AbelnetError as error:
                 reason = str(error)
                 continue
             law.seen = [seen[i] for i in block]
@@ -120,7 +122,6 @@ def _judged(
     invariants: Sequence[Invariant],
     block: Block,
     names: Sequence[str],
-    seed: int,
 ) -> LearnedVectorLaw:
     """Returns the law of a block, refitted to all examples but outliers, with its errors on held-out examples."""
     own = [_moved(one, block) for one in invariants]
@@ -228,8 +229,6 @@ def _agree(operation: Operation, examples: Multisets) -> Tensor:
 @torch.no_grad()
 def _ensemble(law: LearnedVectorLaw, examples: Multisets) -> Ensemble:
     """Returns laws with other coefficients, as far as the examples allow them."""
-    from abelnet.discovery.intervals import sigma_points
-
     bijection = law.bijection
     places = [(j, k) for j, one in enumerate(bijection.coefficients) for k in range(1, len(one))]
     if not places:

@@ -20,7 +20,8 @@ from vector_laws import (
     spoil,
 )
 
-from abelnet import AbelnetError, LawRegressor, NoLawError
+from abelnet import AbelnetError, LawRegressor, Multisets, NoLawError
+from abelnet.discovery.search import distinct
 
 
 def learn(law: VectorLaw, count: int = 200, noise: float = 0.0, swapped: float = 0.0) -> LawRegressor:
@@ -122,6 +123,23 @@ def test_merging_summaries_of_a_million_numbers() -> None:
     assert n == 1_000_000
     assert mean == pytest.approx(numbers.mean(), rel=1e-9)
     assert m2 / n == pytest.approx(numbers.var(), rel=1e-9)
+
+
+def test_coordinates_far_from_zero_are_measured_from_their_middle() -> None:
+    """Sums of squares of large means would leave few digits of a variance."""
+    law = CORE["pooled variance"]
+    sets, target = draw(law, 200, seed=5)
+    (found,) = LawRegressor(polish=False).fit(sets, target, names=law.names).laws_
+    assert found.bijection.origin == [0.0, 5.2, 0.0]
+    assert found.invariants == list(law.invariants)  # printed as measured from 0
+
+
+def test_duplicates_are_not_held_out() -> None:
+    sets, target = draw(CORE["center of mass"], 6, seed=5)
+    copies = Multisets.from_arrays(sets * 3, np.tile(target, (3, 1)))
+    assert len(distinct(copies)) == 6
+    target[0, 1] += 1  # the same elements with another result are another example
+    assert len(distinct(Multisets.join([copies, Multisets.from_arrays(sets, target)]))) == 7
 
 
 def test_refusal_says_what_came_closest() -> None:
