@@ -101,6 +101,22 @@ class Operation(Configurable, nn.Module):
         """
         return self.law.is_group and self.bijection.is_injective
 
+    def reset_parameters(self, seed: int | None = None) -> None:
+        """Resets bijection and law to the initial values of their constructors, drawn anew where they are random.
+
+        Arguments:
+            seed: Random seed; torch's global generator is used if not given.
+
+        Example:
+            >>> from abelnet import AbelianGroup, Monotonic
+            >>> group = AbelianGroup(Monotonic(2, seed=0))
+            >>> group.reset_parameters(seed=1)
+            >>> torch.equal(group.bijection.bias, Monotonic(2, seed=1).bias)
+            True
+        """
+        self.bijection.reset_parameters(seed)
+        self.law.reset_parameters()
+
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         r"""Combines :math:`x` and :math:`y` of shapes that broadcast to :math:`(*, d)` into :math:`x \circ y`."""
         u, v = self._encode(x=x, y=y)
@@ -391,7 +407,8 @@ class AbelianNet(Operation):
 
     Arguments:
         bijection: The map :math:`\varphi`.
-        gamma: Initial value of the coefficient :math:`\gamma`, a number or a tensor with shape :math:`(d)`.
+        gamma: Initial value of the coefficient :math:`\gamma` of every dimension, a number; or a tensor with shape
+            :math:`(d)`, or :math:`(1)` for one coefficient that all dimensions share.
 
     Example:
         >>> from abelnet import AbelianNet, Affine
@@ -403,6 +420,8 @@ class AbelianNet(Operation):
     """
 
     def __init__(self, bijection: Bijection, gamma: float | Sequence[float] | Tensor = 0.0) -> None:
+        if isinstance(gamma, int | float) and isinstance(bijection, Bijection):
+            gamma = [gamma] * bijection.dim
         super().__init__(bijection, Polynomial(gamma, trainable="gamma"))
 
     def config(self) -> dict[str, Any]:

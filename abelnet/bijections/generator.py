@@ -87,6 +87,7 @@ class Generator(Elementwise):
             raise AbelnetError(
                 f"parameters: expected {len(names)} for {self.kind} ({', '.join(names)}), got {len(parameters)}"
             )
+        self._start = [value.detach().clone() if isinstance(value, Tensor) else value for value in parameters]
         self.values = nn.ParameterList(
             torch.as_tensor(value, dtype=dtype, device=device).expand(dim).clone() for value in parameters
         )
@@ -114,6 +115,12 @@ class Generator(Elementwise):
     @property
     def codomain(self) -> Region:
         return self.family.codomain(*(value.detach() for value in self.values))
+
+    @torch.no_grad()
+    def reset_parameters(self, seed: int | None = None) -> None:
+        """Resets to the given parameters; nothing is random."""
+        for value, start in zip(self.values, self._start, strict=True):
+            value.copy_(torch.as_tensor(start, dtype=value.dtype, device=value.device))
 
     def forward(self, x: Tensor) -> Tensor:
         check_values("x", x, self.dim)

@@ -84,6 +84,7 @@ class Invariants(Bijection):
             if low >= high:
                 raise AbelnetError(f"signs: expected numbers on which terms are defined, got none for coordinate {i}")
         self._check_terms()
+        self._start = [one.detach().clone() if isinstance(one, Tensor) else list(one) for one in coefficients]
         self.coefficients = nn.ParameterList(_numbers(one, device, dtype) for one in coefficients)
         Invariants.check_state(self)
 
@@ -234,6 +235,12 @@ class Invariants(Bijection):
         points = sizes * torch.where(sides == 0, both, sides)
         points = points[self._is_defined(points).all(-1)]
         return points + torch.tensor(self.origin, dtype=torch.float64)
+
+    @torch.no_grad()
+    def reset_parameters(self, seed: int | None = None) -> None:
+        """Resets to the given coefficients; nothing is random."""
+        for one, start in zip(self.coefficients, self._start, strict=True):
+            one.copy_(torch.as_tensor(start, dtype=one.dtype, device=one.device))
 
     def forward(self, x: Tensor) -> Tensor:
         check_values("x", x, self.dim)

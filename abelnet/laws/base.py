@@ -82,6 +82,9 @@ class Law(Configurable, nn.Module, ABC):
         """Name used in messages."""
         return type(self).__name__
 
+    def reset_parameters(self) -> None:
+        """Resets parameters to the initial values of the constructor."""
+
     @abstractmethod
     def combine(self, u: Tensor, v: Tensor) -> Tensor:
         """Returns :math:`u * v`, with broadcasting."""
