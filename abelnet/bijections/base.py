@@ -2,7 +2,7 @@ r"""Base classes of bijections, and their composition."""
 
 from __future__ import annotations
 
-__all__ = ["Bijection", "Chain", "Elementwise"]
+__all__ = ["Bijection", "Chain", "Elementwise", "draw_seeds"]
 
 import copy
 import math
@@ -99,6 +99,15 @@ class Bijection(Configurable, nn.Module, ABC):
     @abstractmethod
     def log_abs_det(self, x: Tensor) -> Tensor:
         r"""Returns the log-determinant :math:`\log |\det \partial f / \partial x|`, with shape :math:`(*)`."""
+
+    def reset_parameters(self, seed: int | None = None) -> None:
+        """Resets parameters to the initial values of the constructor, and draws anew what it draws at random.
+
+        Arguments:
+            seed: Random seed; torch's global generator is used if not given.
+        """
+        if next(self.parameters(), None) is not None:
+            raise AbelnetError(f"reset_parameters: expected {type(self).__name__}, which has parameters, to define it")
 
     def slope_bounds(self, region: tuple[Tensor, Tensor]) -> Enclosure:
         r"""Bounds the norm of the Jacobian and the values over a box; proved in exact arithmetic.
@@ -250,6 +259,13 @@ class Chain(Bijection):
             x = bijection(x)
         return x
 
+    def reset_parameters(self, seed: int | None = None) -> None:
+        seeds: list[int | None] = [None] * len(self.bijections)
+        if seed is not None:
+            seeds = draw_seeds(seed, len(seeds))
+        for bijection, own in zip(self, seeds, strict=True):
+            bijection.reset_parameters(own)
+
     def inverse(self, y: Tensor) -> Tensor:
         for bijection in reversed(list(self)):
             y = bijection.inverse(y)
@@ -312,6 +328,11 @@ class Chain(Bijection):
 
     def extra_repr(self) -> str:
         return ""
+
+
+def draw_seeds(seed: int, count: int) -> list[int | None]:
+    """Draws random seeds, one for each part of a bijection."""
+    return torch.randint(2**62, (count,), generator=torch.Generator().manual_seed(seed)).tolist()
 
 
 def _image(bijection: Bijection, region: Region) -> Region:

@@ -69,12 +69,20 @@ class Polynomial(Law):
         self.trainable = trainable
         self.gamma: Tensor
         self.shift: Tensor
+        self._start: dict[str, float | Sequence[float] | Tensor] = {}
         for name, value in (("gamma", gamma), ("shift", shift)):
             tensor = coefficient(name, value, device, dtype)
+            self._start[name] = value.detach().clone() if isinstance(value, Tensor) else value
             if trainable == "both" or trainable == name:
                 self.register_parameter(name, nn.Parameter(tensor))
             else:
                 self.register_buffer(name, tensor)
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        for name, parameter in self.named_parameters():
+            start = torch.as_tensor(self._start[name], dtype=parameter.dtype, device=parameter.device)
+            parameter.copy_(start.reshape(-1))
 
     @staticmethod
     def from_coefficients(alpha: float, beta: float, gamma: float) -> Law:
