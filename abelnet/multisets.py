@@ -346,6 +346,18 @@ class Multisets:
         start = u.new_full((len(self) + self._spare, u.shape[-1]), -math.inf)
         return start.scatter_reduce(0, rows, u, "amax")[: len(self)].reshape(*self.shape, u.shape[-1])
 
+    def spread(self, results: Tensor) -> Tensor:
+        """Returns the row of the set of each element: :math:`(*, k)`, one per set, to :math:`(N, k)`.
+
+        Example:
+            >>> x = torch.tensor([[1.0], [2.0], [3.0]])
+            >>> multisets = Multisets(x, 1, index=torch.tensor([1, 0, 1]))
+            >>> (x / multisets.spread(multisets.sum(x))).tolist()
+            [[0.25], [1.0], [0.75]]
+        """
+        rows = results.reshape(len(self), -1)
+        return (F.pad(rows, (0, 0, 0, 1)) if self._spare else rows).index_select(0, self.index)
+
     def _flat_targets(self) -> Tensor:
         return self.targets.reshape(len(self), *self.targets.shape[len(self.shape) :])
 

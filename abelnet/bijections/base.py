@@ -109,6 +109,19 @@ class Bijection(Configurable, nn.Module, ABC):
         if next(self.parameters(), None) is not None:
             raise AbelnetError(f"reset_parameters: expected {type(self).__name__}, which has parameters, to define it")
 
+    @property
+    def has_log_form(self) -> bool:
+        """Whether :math:`f` is positive and :meth:`log` and :meth:`inverse_of_log` are defined."""
+        return False
+
+    def log(self, x: Tensor) -> Tensor:
+        r"""Maps :math:`x` of shape :math:`(*, d)` to :math:`\log f(x)`, finite where :math:`f(x)` overflows."""
+        raise AbelnetError(f"log: expected a bijection with a logarithmic form, got {type(self).__name__}")
+
+    def inverse_of_log(self, y: Tensor) -> Tensor:
+        """Maps :math:`y` of shape :math:`(*, d)` to :math:`f^{-1}(e^y)`."""
+        raise AbelnetError(f"inverse_of_log: expected a bijection with a logarithmic form, got {type(self).__name__}")
+
     def slope_bounds(self, region: tuple[Tensor, Tensor]) -> Enclosure:
         r"""Bounds the norm of the Jacobian and the values over a box; proved in exact arithmetic.
 

@@ -135,6 +135,19 @@ class Generator(Elementwise):
         low, high = self.codomain
         return torch.where((y > low) & (y < high), x, math.nan)
 
+    @property
+    def has_log_form(self) -> bool:
+        return self.family.has_log_form
+
+    def log(self, x: Tensor) -> Tensor:
+        check_values("x", x, self.dim)
+        self._check_domain(x)
+        return self.family.log(x, *self.values)
+
+    def inverse_of_log(self, y: Tensor) -> Tensor:
+        check_values("y", y, self.dim)
+        return self.family.inverse_of_log(y, *self.values)
+
     def log_slope(self, x: Tensor) -> Tensor:
         check_values("x", x, self.dim)
         return self.family.log_slope(x, *self.values).expand_as(x)
