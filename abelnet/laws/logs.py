@@ -40,7 +40,7 @@ class LogSum:
         limits = torch.finfo(u.dtype)
         # Measured from a constant, the sum has the right gradient by itself. A set of zeros, or of nothing, has no
         # largest element: it gets a logarithm that is as good as -inf, but finite, for the sake of gradients.
-        top = multisets.amax(u.detach()).clamp_min(limits.min / 4)
+        top = multisets.amax(u.detach()).clamp_min(-math.sqrt(limits.max))
         total = multisets.sum((u - multisets.spread(top)).exp())
         result = top + total.clamp_min(limits.tiny).log()
         if self.exponent == 0:
