@@ -193,8 +193,19 @@ class Elementwise(Bijection):
         raise AbelnetError(f"unstack: expected a class that can be stacked, got {type(self).__name__}")
 
     def select(self, mask: Tensor) -> None:
-        """Keeps only the dimensions of a boolean mask :math:`(d)` of a stacked bijection."""
-        raise AbelnetError(f"select: expected a class that can be stacked, got {type(self).__name__}")
+        """Keeps only the dimensions of a boolean mask :math:`(d)`.
+
+        Example:
+            >>> import torch
+            >>> from abelnet import Affine
+            >>> bijection = Affine(3)
+            >>> bijection.select(torch.tensor([True, False, True]))
+            >>> bijection
+            Affine(dim=2)
+        """
+        for parameter in self.parameters():
+            parameter.data = parameter.data[mask]
+        self.dim = int(mask.sum())
 
     def turning_points(self, dimension: int = 0) -> Tensor:
         """Returns points, in float64, between which the slope in one dimension is monotonic."""
