@@ -105,8 +105,8 @@ def graphs(
     task: Annotated[
         list[str] | None,
         typer.Option(
-            help="noisy_or, parallel, min_plus, shortest_paths, reliability, log_sum_exp, harmonic, geometric, curve or "
-            "median; may be repeated; all by default."
+            help="noisy_or, parallel, min_plus, shortest_paths, reliability, log_sum_exp, harmonic, geometric, curve "
+            "or median; may be repeated; all by default."
         ),
     ] = None,
     form: Annotated[

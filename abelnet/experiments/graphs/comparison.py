@@ -1,9 +1,9 @@
 r"""Graph experiment, complete: aggregations in message-passing networks, at equal budgets.
 
-Models are trained on graphs of 5 to 20 nodes, and tested on such graphs and on graphs of 200 nodes, of the same degree and
-of a larger one. Each triple of a task, a form of network and an aggregation is a unit of work: settings are selected on
-validation graphs with the first seed alone, then all seeds are trained by them. Each trained model has a file of its own in
-the output folder, so an interrupted run resumes.
+Models are trained on graphs of 5 to 20 nodes, and tested on such graphs and on graphs of 200 nodes, of the same degree
+and of a larger one. Each triple of a task, a form of network and an aggregation is a unit of work: settings are
+selected on validation graphs with the first seed alone, then all seeds are trained with them. Each trained model has a
+file of its own in the output folder, so an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from abelnet.errors import AbelnetError
 from abelnet.experiments.graphs.data import SMALL, TASKS, Graphs, draw, make_batches
 from abelnet.experiments.graphs.fitting import fit, relative_error
 from abelnet.experiments.graphs.models import FORMS, Form, make_model
-from abelnet.experiments.graphs.rivals import AGGREGATIONS, Context, check_installed
+from abelnet.experiments.graphs.rivals import AGGREGATIONS, BARE, Context, check_installed
 from abelnet.experiments.running import Tell, claim_folder, derived_seed, run_units, write_results
 from abelnet.files import read_json, write_json
 
@@ -42,7 +42,7 @@ class Place(NamedTuple):
     """Test graphs: their title, number, sizes and degree."""
 
     title: str
-    count: int
+    graphs: int
     sizes: tuple[int, int]
     degree: float
 
@@ -90,7 +90,7 @@ class Experiment:
     """
 
     tasks: tuple[str, ...] = tuple(TASKS)
-    forms: tuple[Form, ...] = FORMS
+    forms: tuple[str, ...] = FORMS
     models: tuple[str, ...] = tuple(AGGREGATIONS)
     seeds: int = 5
     steps: int = 1000
@@ -108,7 +108,8 @@ class Experiment:
     @property
     def units(self) -> list[tuple[str, Form, str]]:
         """The task, form and model of each unit."""
-        triples = itertools.product(self.tasks, self.forms, self.models)
+        forms = [form for form in FORMS if form in self.forms]
+        triples = itertools.product(self.tasks, forms, self.models)
         return [(task, form, model) for task, form, model in triples if form in AGGREGATIONS[model].forms]
 
 
@@ -124,8 +125,8 @@ def run(
 
     Arguments:
         experiment: Configuration of the experiment.
-        folder: Output folder; with the same folder an interrupted run resumes, and tasks, forms, models and seeds may be
-            added.
+        folder: Output folder; with the same folder an interrupted run resumes, and tasks, forms, models and seeds may
+            be added.
         jobs: Number of single-threaded worker processes.
         on_unit: Called with the task, the form and the model of each completed unit.
         on_progress: Called periodically with the completed fraction, from 0 to 1.
@@ -163,7 +164,11 @@ def _run_unit(experiment: Experiment, folder: Path, unit: tuple[str, Form, str],
     train = partial(_trained, experiment, folder, unit)
     # A robust loss is part of the bank; rivals may choose it.
     loss = "robust" if aggregation.is_ours else "squared"
-    grid = [Settings(start, lr, loss) for start in aggregation.names(form) for lr in RATES[form]]
+    grid = [
+        Settings(start, lr, loss)
+        for start in aggregation.names(form)
+        for lr in (RATES[form][:1] if start == BARE else RATES[form])
+    ]
     extra = 0 if aggregation.is_ours else 1
     step = 1 / ((len(grid) + extra + experiment.seeds - 1) * experiment.steps)
 
@@ -205,7 +210,7 @@ def _trained(
     if file.exists():
         found: dict[str, Any] = read_json(file, _RUN)
         return found
-    begin = time.perf_counter()
+    begin = time.process_time()  # of one core, whatever else runs
     task, aggregation = TASKS[name], AGGREGATIONS[model]
     batches = make_batches(name, BATCHES, GRAPHS_PER_BATCH, derived_seed(experiment.seed, "train", seed))
     # Modules of other packages draw their parameters from torch's global generator.
@@ -231,7 +236,7 @@ def _trained(
         "errors": {place: relative_error(network, graphs, spread) for place, graphs in places.items()},
         "laws": [str(law) for law in layer.laws()] if aggregation.is_ours else None,  # type: ignore[operator]
         "skipped": skipped,
-        "seconds": time.perf_counter() - begin,
+        "seconds": time.process_time() - begin,
     }
     write_json(file, content)
     return content
@@ -244,7 +249,8 @@ def _tests(name: str, seed: int) -> tuple[Graphs, dict[str, Graphs]]:
     validation = draw(task, _VALIDATION_GRAPHS, generator)
     generator = torch.Generator().manual_seed(derived_seed(seed, "test"))
     return validation, {
-        key: draw(task, place.count, generator, sizes=place.sizes, degree=place.degree) for key, place in PLACES.items()
+        key: draw(task, place.graphs, generator, sizes=place.sizes, degree=place.degree)
+        for key, place in PLACES.items()
     }
 
 

@@ -1,7 +1,7 @@
 r"""Tasks on random graphs: rounds of message passing with a known aggregation, the truth in float64.
 
-Every node also hears itself, by an edge whose message is its own value, so no neighborhood is empty. Edges are sorted by
-target, as some aggregations require.
+Every node also hears itself, by an edge whose message is its own value, so no neighborhood is empty. Edges are sorted
+by target, as some aggregations require.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def _geometric(values: Tensor, index: Tensor, n: int) -> Tensor:
 
 
 def _curve(values: Tensor, index: Tensor, n: int) -> Tensor:
-    r"""Aggregates by :math:`\varphi^{-1}(\sum \varphi)` with :math:`\varphi(x) = x + 2 \tanh x`, which has no formula."""
+    r"""Aggregates by :math:`\varphi^{-1}(\sum \varphi)` with :math:`\varphi(x) = x + 2 \tanh x`, by bisection."""
     total = _add(values + 2 * values.tanh(), index, n)
     low, high = total - 2, total + 2
     for _ in range(60):  # bisection: halves of 4 until the last bit

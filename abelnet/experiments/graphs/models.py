@@ -55,6 +55,10 @@ class Generic(nn.Module):
         batches: Training graphs.
     """
 
+    nodes: Tensor
+    edges: Tensor
+    results: Tensor
+
     def __init__(self, aggregation: nn.Module, rounds: int, channels: int, batches: Sequence[Graphs]) -> None:
         super().__init__()
         self.aggregation = aggregation
@@ -75,7 +79,7 @@ class Generic(nn.Module):
             messages = self.message(torch.cat((h[graphs.source], edges), -1))
             heard = self.aggregation(messages, index=graphs.target, dim_size=len(graphs))
             h = self.update(torch.cat((h, heard), -1))
-        mean, spread = self.results
+        mean, spread = self.results.unbind()
         result: Tensor = mean + spread * self.decoder(h)
         return result
 
@@ -91,7 +95,6 @@ def _mlp(inputs: int, outputs: int) -> nn.Module:
     return nn.Sequential(nn.Linear(inputs, _HIDDEN), nn.SiLU(), nn.Linear(_HIDDEN, outputs))
 
 
-def _standardized(values: Tensor, statistics: Tensor | nn.Module) -> Tensor:
-    assert isinstance(statistics, Tensor)
-    mean, spread = statistics
+def _standardized(values: Tensor, statistics: Tensor) -> Tensor:
+    mean, spread = statistics.unbind()
     return (values - mean) / spread

@@ -1,15 +1,17 @@
 """Aggregations of the graph experiment, ours and its rivals, behind one interface.
 
 An aggregation is a module called as ``aggregation(values, index=..., dim_size=...)``, with values of shape
-:math:`(m, c)` sorted by index, that returns :math:`(n, c)`. In the aligned form it is all that is learned, so each rival
-gets what lets it use its capacity on a single channel:
+:math:`(m, c)` sorted by index, that returns :math:`(n, c)`. In the aligned form it is all that is learned, so each
+rival gets what lets it use its capacity on a single channel:
 
 - sum, mean, max, min, softmax, powermean, GenAgg and QUANN are followed by a learned affine map that starts as the
   identity; the first four also run without it, and need no training then;
-- PNA, LCM, SetTransformer and DeepSets work on hidden channels between learned maps, as their layers do in practice, with
-  messages and results standardized by the training graphs.
+- PNA, LCM, SetTransformer and DeepSets work on hidden channels between learned maps, as their layers do in practice,
+  with messages and results standardized by the training graphs.
 
-The rivals are those of PyTorch Geometric and genagg, imported on use.
+Rivals are those of PyTorch Geometric and genagg, imported on use. Two are mended: LCM pads neighborhoods to the largest
+of the batch, so that results depend on other nodes, and here leaves padding out; powers of messages that may be
+negative are taken after a softplus.
 """
 
 from __future__ import annotations
@@ -35,6 +37,9 @@ from abelnet.operation import Operation
 _HIDDEN = 32
 _WIDTH = 16  # of the hidden channels that the aligned form of LCM and SetTransformer aggregates
 _PYG = "torch_geometric"
+
+BARE = "bare"
+"""Start without parameters, which needs no training."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,7 @@ class Aggregation:
 
     def names(self, form: Form) -> list[str]:
         """Returns the names of the starts in a form: without parameters there is nothing to select in a network."""
-        return [name for name in self.starts if form == "aligned" or name != _BARE]
+        return [name for name in self.starts if form == "aligned" or name != BARE]
 
 
 def check_installed(names: Sequence[str]) -> None:
@@ -146,6 +151,31 @@ class _Line(nn.Module):
         return self.slope * values + self.offset
 
 
+class _Monoid(nn.Module):
+    """LCM of PyTorch Geometric, a binary tree of gated units, in which padding is left out.
+
+    The unit of a pair whose second half is padding would change the first; here the first is passed on as it is.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.layer = _pyg_layer("LCMAggregation", width, width)
+
+    def forward(self, values: Tensor, *, index: Tensor, dim_size: int) -> Tensor:
+        layer: Any = self.layer
+        x: Tensor
+        x, there = layer.to_dense_batch(layer.lin(values).relu(), index, dim_size=dim_size)
+        while x.shape[1] > 1:
+            if x.shape[1] % 2:
+                x, there = nn.functional.pad(x, (0, 0, 0, 1)), nn.functional.pad(there, (0, 1))
+            left, right = x[:, ::2], x[:, 1::2]
+            both = there[:, 1::2]
+            u, v = left[both], right[both]
+            merged = (layer.gru_cell(u, v) + layer.gru_cell(v, u)) / 2
+            x, there = left.masked_scatter(both[..., None], merged), there[:, ::2]
+        return x[:, 0]
+
+
 class _Quasi(nn.Module):
     r"""Quasi-arithmetic mean :math:`\psi^{-1}(\frac{1}{n} \sum \psi(x))` by a learned spline, as in QUANN."""
 
@@ -157,11 +187,16 @@ class _Quasi(nn.Module):
         return self.operation.reduce(values, index=index, dim_size=dim_size)
 
 
-def _pyg(name: str, *arguments: Any, **options: Any) -> nn.Module:
+def _pyg_layer(name: str, *arguments: Any, **options: Any) -> nn.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from torch_geometric.nn import aggr
-    return _Called(getattr(aggr, name)(*arguments, **options))
+    layer: nn.Module = getattr(aggr, name)(*arguments, **options)
+    return layer
+
+
+def _pyg(name: str, *arguments: Any, **options: Any) -> nn.Module:
+    return _Called(_pyg_layer(name, *arguments, **options))
 
 
 def _affine() -> nn.Linear:
@@ -199,7 +234,7 @@ def _mlp(inputs: int, outputs: int) -> nn.Module:
 def _bare(name: str) -> dict[str, Callable[[Context], nn.Module]]:
     return {
         "affine": lambda context: _followed(context, _pyg(name)),
-        _BARE: lambda context: _pyg(name),
+        BARE: lambda context: _pyg(name),
     }
 
 
@@ -221,7 +256,7 @@ def _pna(context: Context) -> nn.Module:
 
 def _lcm(context: Context) -> nn.Module:
     width = _WIDTH if context.is_aligned else context.channels
-    return _lifted(context, _pyg("LCMAggregation", width, width), width, width)
+    return _lifted(context, _Monoid(width), width, width)
 
 
 def _set_transformer(context: Context) -> nn.Module:
@@ -260,8 +295,6 @@ def _bank(context: Context) -> nn.Module:
 
     return GatedBank(context.channels)
 
-
-_BARE = "bare"
 
 AGGREGATIONS = {
     "bank": Aggregation("bank (ours)", {"default": _bank}, packages=(), is_ours=True),
