@@ -68,7 +68,8 @@ _RUN = {
 _PART = {"task": str, "form": str, "model": str, "selected": dict, "runs": [_RUN]}
 
 
-class Settings(NamedTuple):
+@dataclass(frozen=True)
+class Settings:
     """What is selected on validation graphs: the start of an aggregation, its learning rate and its loss."""
 
     start: str
@@ -184,8 +185,8 @@ def _run_unit(experiment: Experiment, folder: Path, unit: tuple[str, Form, str],
     runs = [best, *(train(selected, seed, on_steps) for seed in range(1, experiment.seeds))]
     content = {
         **dict(zip(("task", "form", "model"), unit, strict=True)),
-        "selected": selected._asdict(),
-        "tried": [{key: one[key] for key in (*Settings._fields, "validation")} for one in tried],
+        "selected": asdict(selected),
+        "tried": [{key: one[key] for key in (*asdict(selected), "validation")} for one in tried],
         "runs": runs,
         "seconds": float(sum(one["seconds"] for one in (*tried, *runs[1:]))),
     }
@@ -206,7 +207,7 @@ def _trained(
 ) -> dict[str, Any]:
     """Returns the errors of one model, from its file if it has been trained before."""
     name, form, model = unit
-    file = folder / "models" / "-".join((*unit, *map(str, settings), f"{seed}.json"))
+    file = folder / "models" / "-".join((*unit, *map(str, asdict(settings).values()), f"{seed}.json"))
     if file.exists():
         found: dict[str, Any] = read_json(file, _RUN)
         return found
@@ -231,7 +232,7 @@ def _trained(
     spread = places["small"].results.std().item()
     content = {
         "seed": seed,
-        **settings._asdict(),
+        **asdict(settings),
         "validation": relative_error(network, validation, spread),
         "errors": {place: relative_error(network, graphs, spread) for place, graphs in places.items()},
         "laws": [str(law) for law in layer.laws()] if aggregation.is_ours else None,  # type: ignore[operator]

@@ -242,8 +242,8 @@ def _softmax(context: Context) -> nn.Module:
     return _followed(context, _pyg("SoftmaxAggregation", learn=True, channels=context.channels))
 
 
-def _power_mean(context: Context, power: float) -> nn.Module:
-    inner = _pyg("PowerMeanAggregation", p=power, learn=True, channels=context.channels)
+def _power_mean(context: Context) -> nn.Module:
+    inner = _pyg("PowerMeanAggregation", learn=True, channels=context.channels)
     # Powers are of positive numbers, which messages that are learned need not be.
     return _followed(context, inner) if context.is_aligned else _Between(inner, nn.Softplus())
 
@@ -303,13 +303,7 @@ AGGREGATIONS = {
     "max": Aggregation("max", _bare("MaxAggregation")),
     "min": Aggregation("min", _bare("MinAggregation"), forms=("aligned",)),
     "softmax": Aggregation("softmax", {"default": _softmax}),
-    "powermean": Aggregation(
-        "powermean",
-        {
-            "arithmetic": lambda context: _power_mean(context, 1.0),
-            "harmonic": lambda context: _power_mean(context, -1.0),
-        },
-    ),
+    "powermean": Aggregation("powermean", {"default": _power_mean}),
     "pna": Aggregation("PNA", {"default": _pna}),
     "lcm": Aggregation("LCM", {"default": _lcm}),
     "set_transformer": Aggregation("SetTransformer", {"default": _set_transformer}),
