@@ -17,6 +17,7 @@ from abelnet.experiments.synthetic.data import learn
 from abelnet.experiments.universality import UniversalityRow
 from abelnet.reporting.analogies import analogy_report
 from abelnet.reporting.certificates import certificate_report
+from abelnet.reporting.graphs import graph_report
 from abelnet.reporting.laws import law_overview, law_report
 from abelnet.reporting.report import Report, Section
 from abelnet.reporting.reproduction import reproduction_report
@@ -43,6 +44,39 @@ def synthetic_results() -> dict[str, Any]:
         for model, small in (("deepsets", [3.0, 1.0, 2.0]), ("agn", [0.5, 9.0, None]), ("asn", [4.0, 4.0, 4.0]))
     ]
     experiment = {"seeds": 3, "trials": 50, "epochs": 1000}
+    results: dict[str, Any] = json.loads(json.dumps({"rows": rows, "experiment": experiment, "seconds_in_units": 10.0}))
+    return results
+
+
+def graph_results() -> dict[str, Any]:
+    """Four aggregations on two tasks, three seeds, one of them diverged, one that takes part in one form alone."""
+    errors = {
+        "bank": [3e-8, 1e-7, 2e-7],
+        "sum": [0.2, 0.1, 0.3],
+        "min": [4e-8, 4e-8, None],
+        "deepsets": [0.4, None, None],
+    }
+    rows = [
+        {
+            "task": task,
+            "form": form,
+            "model": model,
+            "selected": {"start": "default", "lr": 0.01, "loss": "robust"},
+            "runs": [
+                {
+                    "seed": seed,
+                    "errors": {"small": value, "large": value, "dense": None if value is None else 10 * value},
+                    "laws": ["min(x, y)", "x + y", "x + y"] if model == "bank" else None,
+                }
+                for seed, value in enumerate(values)
+            ],
+        }
+        for task in ("min_plus", "median")
+        for form in ("aligned", "generic")
+        for model, values in errors.items()
+        if (form, model) != ("generic", "min")
+    ]
+    experiment = {"seeds": 3, "steps": 1000}
     results: dict[str, Any] = json.loads(json.dumps({"rows": rows, "experiment": experiment, "seconds_in_units": 10.0}))
     return results
 
@@ -97,6 +131,7 @@ def reports() -> dict[str, Report]:
         "certificates": certificate_report([certificate]),
         "universality": universality_report(rows),
         "synthetic": synthetic_report(synthetic_results()),
+        "graphs": graph_report(graph_results()),
         "analogies": analogy_report(analogy_results()),
         "reproduction": reproduction_report(Reproduction(0, 10, learned, analogy_results())),
         "words": Report("Words", [Section(tables=[answers, found])]),

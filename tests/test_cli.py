@@ -69,6 +69,7 @@ def test_there_are_all_commands() -> None:
         "apply",
         "reproduce",
         "synthetic",
+        "graphs",
         "certify",
         "universality",
         "analogies run",

@@ -99,6 +99,67 @@ def synthetic(
     terminal.say_written(written)
 
 
+@app.command(epilog=examples("abelnet graphs --quick", "abelnet graphs --task noisy_or --form aligned --out graphs"))
+def graphs(
+    out: Annotated[Path, typer.Option(help="Output folder; an interrupted run resumes from it.")] = Path("graphs"),
+    task: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="noisy_or, parallel, min_plus, shortest_paths, reliability, log_sum_exp, harmonic, geometric, curve "
+            "or median; may be repeated; all by default."
+        ),
+    ] = None,
+    form: Annotated[
+        list[str] | None,
+        typer.Option(help="aligned (true messages) or generic (learned ones); may be repeated; both by default."),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="bank, sum, mean, max, min, softmax, powermean, pna, lcm, set_transformer, deepsets, genagg or quann; "
+            "may be repeated; all by default."
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of random seeds.")] = 5,
+    steps: Annotated[int, typer.Option(min=1, help="Number of training steps.")] = 1000,
+    seed: _Seed = 0,
+    jobs: _Jobs = _CORES,
+    quick: Annotated[bool, typer.Option("--quick", help="1 seed and 100 steps; takes minutes.")] = False,
+) -> None:
+    """Compare aggregations in message-passing networks.
+
+    Trains networks on graphs of 5 to 20 nodes, and tests them on 200 nodes. Most rivals need the packages
+    torch-geometric and genagg.
+    """
+    from abelnet.experiments.graphs.comparison import Experiment, run
+    from abelnet.experiments.graphs.data import TASKS
+    from abelnet.experiments.graphs.models import FORMS
+    from abelnet.experiments.graphs.rivals import AGGREGATIONS
+    from abelnet.reporting.graphs import graph_report
+    from abelnet.reporting.writing import write_report
+
+    if quick:
+        seeds, steps = 1, 100
+    experiment = Experiment(
+        tasks=tuple(task or TASKS),
+        forms=tuple(form or FORMS),
+        models=tuple(model or AGGREGATIONS),
+        seeds=seeds,
+        steps=steps,
+        seed=seed,
+    )
+
+    def on_unit(done_task: str, done_form: str, done_model: str) -> None:
+        terminal.say(f"done: {AGGREGATIONS[done_model].title} on {TASKS[done_task].title}, {done_form}")
+
+    with terminal.progress("training") as on_progress:
+        results = run(experiment, out, jobs=jobs, on_unit=on_unit, on_progress=on_progress)
+    report = graph_report(results)
+    written = write_report(report, out, "table")
+    terminal.show(report)
+    terminal.say_written(written)
+
+
 @app.command(
     epilog=examples("abelnet certify cbrt --size 100", "abelnet certify law --truth sum_plus_one --low 0 --high 1")
 )

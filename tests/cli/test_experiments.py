@@ -12,6 +12,9 @@ from typer.testing import CliRunner
 from abelnet import LawRegressor, cli
 from abelnet.cli import terminal
 from abelnet.experiments import universality as experiment
+from abelnet.experiments.graphs.data import TASKS
+from abelnet.experiments.graphs.models import FORMS
+from abelnet.experiments.graphs.rivals import AGGREGATIONS
 from abelnet.experiments.synthetic.comparison import MODELS
 from abelnet.experiments.synthetic.data import OPERATIONS
 from abelnet.experiments.universality import read_universality
@@ -55,10 +58,36 @@ def test_synthetic(tmp_path: Path) -> None:
     assert "data:image/png" in (tmp_path / "table.html").read_text(encoding="utf-8")
 
 
+def test_graphs(tmp_path: Path) -> None:
+    options = [
+        "--task",
+        "median",
+        "--form",
+        "aligned",
+        "--model",
+        "quann",
+        "--steps",
+        "2",
+        "--seeds",
+        "1",
+        "--jobs",
+        "1",
+    ]
+    result = RUNNER.invoke(cli.app, ["graphs", *options, "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert "done: QUANN on median (no law), aligned" in result.output
+    assert "200 nodes, degree 15" in result.output
+    for name in ("table.md", "table.html", "errors_aligned.png"):
+        assert f"written: {tmp_path / name}" in result.output
+        assert (tmp_path / name).stat().st_size > 500
+    assert "| median (no law) | median x | **" in (tmp_path / "table.md").read_text(encoding="utf-8")
+
+
 def test_help_names_all_operations_and_models() -> None:
-    text = RUNNER.invoke(cli.app, ["synthetic", "--help"]).output
-    for name in (*OPERATIONS, *MODELS):
-        assert name in text
+    for command, names in (("synthetic", (*OPERATIONS, *MODELS)), ("graphs", (*TASKS, *FORMS, *AGGREGATIONS))):
+        text = RUNNER.invoke(cli.app, [command, "--help"]).output
+        for name in names:
+            assert name in text
 
 
 def test_certify(tmp_path: Path) -> None:
