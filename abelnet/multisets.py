@@ -76,7 +76,8 @@ class Multisets:
         if mask is not None and (index is not None or ptr is not None):
             raise AbelnetError("mask: expected None with index or ptr, got a mask")
         if dim_size is not None:
-            dim_size = check_count("dim_size", dim_size, 0)
+            if not torch.compiler.is_compiling():  # where it may be symbolic, and a check would fix it
+                dim_size = check_count("dim_size", dim_size, 0)
             if index is None and ptr is None:
                 raise AbelnetError("dim_size: expected only with index or ptr, got neither")
         if not isinstance(values, Tensor):
