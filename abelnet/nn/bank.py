@@ -156,7 +156,7 @@ class GatedBank(Configurable, nn.Module):
         if self.training:
             self._measure(multisets.values)
         unit = torch.where(self.unit > 0, self.unit, 1)
-        scene = Scene(multisets, multisets.values / unit)
+        scene = Scene(multisets, multisets.values / unit, unit)
         weights = self.weights()
         used = weights.detach().any(0).tolist() if self.is_hard else [True] * weights.shape[-1]
         chosen: list[tuple[Member, list[int]]] = []

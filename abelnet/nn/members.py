@@ -31,11 +31,12 @@ class Scene:
 
     Arguments:
         multisets: The sets.
-        z: Elements, with shape :math:`(N, c)`.
+        z: Elements in these units, with shape :math:`(N, c)`.
+        units: The typical sizes, with shape :math:`(c)`.
     """
 
-    def __init__(self, multisets: Multisets, z: Tensor) -> None:
-        self.multisets, self.z = multisets, z
+    def __init__(self, multisets: Multisets, z: Tensor, units: Tensor) -> None:
+        self.multisets, self.z, self.units = multisets, z, units
 
     def _extreme(self, z: Tensor) -> Tensor:
         return self.multisets.amax(z).reshape(-1, z.shape[-1])
@@ -73,7 +74,7 @@ class Scene:
     @cached_property
     def logs(self) -> Scene:
         """The logarithms of the elements, which are taken as positive."""
-        scene = Scene(self.multisets, _log(self.z))
+        scene = Scene(self.multisets, _log(self.z), self.units)
         scene.__dict__.update(empty=self.empty, count=self.count)
         # Logarithms are monotonic: nothing is sought twice.
         scene.__dict__.update(largest=_log(self.largest), smallest=_log(self.smallest))
@@ -256,22 +257,32 @@ class Powers(Exponentials):
 
 
 class Logarithms(Member):
-    """The geometric mean of positive numbers, and their product."""
+    r"""The geometric mean of positive numbers, and their product times a factor, :math:`\gamma^{n - 1} \prod_i x_i`."""
 
     names = ("geometric mean", "product")
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(channels)
+        self.log_factor = nn.Parameter(torch.zeros(channels))
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        self.log_factor.zero_()
 
     def lift(self, scene: Scene) -> Tensor:
         return scene.logs.z
 
     def lower(self, total: Tensor | None, scene: Scene) -> list[Tensor]:
         assert total is not None
-        return [_exp(total / scene.count), _exp(total)]
+        # The product of n numbers in other units has a factor for each but one of them.
+        factor = self.log_factor + scene.units.log()
+        return [_exp(total / scene.count), _exp(total + (scene.count - 1) * factor)]
 
     def operation(self, law: int, channels: Sequence[int], units: Tensor) -> Operation:
         if law == 0:
             return Operation(Generator(len(channels), "logarithm", [0.0]), Mean())
-        # The product of n numbers in other units is a product with the factor 1 / unit ** (n - 1).
-        return Operation(Generator(len(channels), "affine"), Polynomial(1 / units, -units, trainable="both"))
+        factor = self.log_factor.detach()[channels].exp()
+        return Operation(Generator(len(channels), "affine"), Polynomial(factor, -1 / factor, trainable="both"))
 
 
 class Curve(Member):
@@ -316,7 +327,8 @@ def _fold_or_mean(law: int) -> Law:
 
 
 def _nonzero(gamma: Tensor) -> Tensor:
-    return torch.where(gamma.abs() < 1e-8, 1e-8, gamma)
+    """Moves a coefficient that is divided by away from 0; its gradient passes."""
+    return gamma + 1e-8 * (gamma.abs() < 1e-8)
 
 
 def _log(z: Tensor) -> Tensor:
