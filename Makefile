@@ -1,7 +1,7 @@
 # Every target creates .venv if needed and skips steps that are up to date.
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP := $(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
 PACKAGING := pyproject.toml constraints.txt
 
 .PHONY: help reproduce test fuzz test-kill lint bench docs clean

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Triangular,
         glow,
     )
+    from abelnet.checks import set_checks_enabled
     from abelnet.discovery import LawRegressor, NoLawError
     from abelnet.errors import AbelnetError, ExtrapolationWarning
     from abelnet.laws import CappedSum, Constant, Law, Maximum, Mean, Minimum, Polynomial, Product, Sum
@@ -51,6 +52,7 @@ _HOMES = {
         "Triangular",
         "glow",
     ),
+    "checks": ("set_checks_enabled",),
     "discovery": ("LawRegressor", "NoLawError"),
     "errors": ("AbelnetError", "ExtrapolationWarning"),
     "laws": ("CappedSum", "Constant", "Law", "Maximum", "Mean", "Minimum", "Polynomial", "Product", "Sum"),

@@ -1,4 +1,8 @@
-"""Input validation: each check raises :class:`~abelnet.AbelnetError` before anything is computed."""
+"""Input validation: each check raises :class:`~abelnet.AbelnetError` before anything is computed.
+
+Types and shapes are always checked, at no cost. Checks of values wait for the device: :class:`set_checks_enabled` turns
+them off.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +15,63 @@ __all__ = [
     "check_one_dtype",
     "check_range",
     "check_values",
+    "is_checking",
     "peek",
+    "set_checks_enabled",
 ]
 
 import math
 import numbers
 import operator
+from contextvars import ContextVar
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from abelnet.errors import AbelnetError
+
+_ENABLED: ContextVar[bool] = ContextVar("abelnet_checks", default=True)
+
+
+class set_checks_enabled:
+    """Turns checks of values on or off: from here on as a function, within a block as a context manager.
+
+    With checks off, values are not inspected: not for NaN, for entries of ``index`` and ``ptr`` out of range, for
+    elements outside the domain of a bijection, or for empty sets without an identity. On a GPU, aggregation by
+    ``index`` with ``dim_size`` then never waits for the device; the result of invalid values is undefined. Types and
+    shapes are checked regardless, and so are files that are loaded. Like ``torch.set_grad_enabled``, it applies to the
+    current thread (or asynchronous task) only. Values are never inspected under ``torch.compile``.
+
+    Arguments:
+        enabled: Whether values are checked; they are by default.
+
+    Example:
+        >>> from abelnet import AbelianGroup, Affine
+        >>> x = torch.tensor([[1.0], [float("nan")]])
+        >>> with set_checks_enabled(False):
+        ...     AbelianGroup(Affine(1)).reduce(x).item()
+        nan
+        >>> AbelianGroup(Affine(1)).reduce(x)
+        Traceback (most recent call last):
+            ...
+        abelnet.errors.AbelnetError: values: expected finite values, got 1 of 2 that are NaN
+    """
+
+    def __init__(self, enabled: bool) -> None:
+        self._before = _ENABLED.get()
+        _ENABLED.set(bool(enabled))
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        _ENABLED.set(self._before)
+
+
+def is_checking() -> bool:
+    """Whether values are checked: unless checks are turned off, or values are not available under tracing."""
+    return not torch.compiler.is_compiling() and _ENABLED.get()
 
 
 def check_count(name: str, n: Any, least: int = 1) -> int:
@@ -93,8 +142,8 @@ def check_values(name: str, x: Any, dim: int) -> None:
 
 
 def check_finite(name: str, x: Tensor) -> None:
-    """Raises if ``x`` contains NaN or infinity. Passes under tracing, where values are not available."""
-    if torch.compiler.is_compiling():
+    """Raises if ``x`` contains NaN or infinity."""
+    if not is_checking():
         return
     x = x.detach()
     # One NaN or infinity makes the sum non-finite, and a sum costs a tenth of an elementwise test; a finite tensor
@@ -114,11 +163,11 @@ def check_integers(name: str, x: Any) -> Tensor:
 
 
 def check_range(name: str, index: Tensor, count: int) -> None:
-    """Raises unless all entries are from 0 to ``count - 1``. Passes under tracing."""
-    if index.numel() == 0:
+    """Raises unless all entries are from 0 to ``count - 1``."""
+    if not is_checking() or index.numel() == 0:
         return
     low, high = torch.aminmax(index)
-    if peek(low, 0) < 0 or peek(high, 0) >= count:
+    if peek((low < 0) | (high >= count), False):
         raise AbelnetError(f"{name}: expected entries from 0 to {count - 1}, got {int(low)} to {int(high)}")
 
 

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from abelnet.arrays import read_results, read_sets
-from abelnet.checks import check_count, check_finite, check_integers, check_range, check_values, peek
+from abelnet.checks import check_count, check_finite, check_integers, check_range, check_values, is_checking, peek
 from abelnet.errors import AbelnetError
 
 MultisetValues: TypeAlias = "Multisets | Tensor | Sequence[Tensor]"
@@ -30,7 +30,8 @@ class Multisets:
     r"""Batch of multisets, stored as rows with the index of the set of each row.
 
     Every layout is converted to this form, in which the elements of a set are summed in the given order. The sum over a
-    set is therefore bitwise identical whatever its layout, the rest of the batch, and the padding.
+    set is therefore bitwise identical whatever its layout, the rest of the batch, and the padding. A batch may have no
+    sets, and sets no elements.
 
     Arguments:
         values: Elements :math:`x_i`, with shape :math:`(*, n, d)` for plain or masked batches, :math:`(N, d)` with
@@ -38,8 +39,11 @@ class Multisets:
         dim: Number of dimensions :math:`d` of an element.
         mask: Boolean mask of the elements, with shape :math:`(*, n)`; padding is never used.
         index: Index of the set of each element, with shape :math:`(N)`, in any order.
-        ptr: Offsets of the sets, with shape :math:`(B + 1)`: set :math:`i` is ``values[ptr[i]:ptr[i + 1]]``.
-        dim_size: Number of sets :math:`B` with ``index``; if None, one more than its largest entry.
+        ptr: Offsets of the sets, with shape :math:`(B + 1)`: set :math:`i` is ``values[ptr[i]:ptr[i + 1]]``. With
+            both, ``index`` must be the one that ``ptr`` describes.
+        dim_size: Number of sets :math:`B` with ``index`` or ``ptr``; if None, one more than the largest entry of
+            ``index``, which waits for the device. Pass it under ``torch.compile``: without it shapes depend on data,
+            which requires ``capture_scalar_outputs`` and a bijection other than a glow.
         targets: Result of each set, to learn from, with shape :math:`(*)` or :math:`(*, d)`.
         weights: Weight of each set in squared errors, with shape :math:`(*)`; 1 if None.
 
@@ -69,12 +73,13 @@ class Multisets:
         targets: Tensor | None = None,
         weights: Tensor | None = None,
     ) -> None:
-        if sum(layout is not None for layout in (mask, index, ptr)) > 1:
-            raise AbelnetError("values: expected at most one of mask, index and ptr, got several")
+        if mask is not None and (index is not None or ptr is not None):
+            raise AbelnetError("mask: expected None with index or ptr, got a mask")
         if dim_size is not None:
-            dim_size = check_count("dim_size", dim_size, 0)
-            if index is None:
-                raise AbelnetError("dim_size: expected only with index, got no index")
+            if not torch.compiler.is_compiling():  # where it may be symbolic, and a check would fix it
+                dim_size = check_count("dim_size", dim_size, 0)
+            if index is None and ptr is None:
+                raise AbelnetError("dim_size: expected only with index or ptr, got neither")
         if not isinstance(values, Tensor):
             if mask is not None or index is not None or ptr is not None:
                 raise AbelnetError("values: expected one tensor with mask, index or ptr, got a list")
@@ -83,10 +88,10 @@ class Multisets:
 
         self._spare = 0  # 1 if an extra last set, dropped at the end, collects padding that cannot be removed
         self._limit = values.shape[0]  # no set has more elements
-        if index is not None:
+        if ptr is not None:
+            self.shape, self.index, self._limit = _from_ptr(values, ptr, index, dim_size)
+        elif index is not None:
             self.shape, self.index = _from_index(values, index, dim_size)
-        elif ptr is not None:
-            self.shape, self.index, self._limit = _from_ptr(values, ptr)
         else:
             if values.ndim < 2:
                 raise AbelnetError(f"values: expected shape (*, n, {dim}), got {tuple(values.shape)}")
@@ -95,8 +100,6 @@ class Multisets:
             self.index = sets[:, None].expand(-1, self._limit).reshape(-1)
             if mask is not None:
                 values = self._leave_out_padding(values, _check_mask(values, mask))
-        if math.prod(self.shape) == 0:
-            raise AbelnetError("values: expected at least one set, got an empty batch")
         check_finite("values", values)
         self.values = values.reshape(-1, dim)
         self._targets = None if targets is None else _check_targets(targets, self.shape, dim)
@@ -344,14 +347,26 @@ class Multisets:
         start = u.new_full((len(self) + self._spare, u.shape[-1]), -math.inf)
         return start.scatter_reduce(0, rows, u, "amax")[: len(self)].reshape(*self.shape, u.shape[-1])
 
+    def spread(self, results: Tensor) -> Tensor:
+        """Returns the row of the set of each element: :math:`(*, k)`, one per set, to :math:`(N, k)`.
+
+        Example:
+            >>> x = torch.tensor([[1.0], [2.0], [3.0]])
+            >>> multisets = Multisets(x, 1, index=torch.tensor([1, 0, 1]))
+            >>> (x / multisets.spread(multisets.sum(x))).tolist()
+            [[0.25], [1.0], [0.75]]
+        """
+        rows = results.reshape(len(self), -1)
+        return (F.pad(rows, (0, 0, 0, 1)) if self._spare else rows).index_select(0, self.index)
+
     def _flat_targets(self) -> Tensor:
         return self.targets.reshape(len(self), *self.targets.shape[len(self.shape) :])
 
     def _may_exceed(self, size: int) -> bool:
-        if self._limit <= size or torch.compiler.is_compiling():
+        if self._limit <= size or not _may_read(self.index):
             return self._limit > size
         try:
-            return int(torch.bincount(self.index)[: len(self)].amax()) > size
+            return int(torch.bincount(self.index, minlength=1)[: max(1, len(self))].amax()) > size
         except RuntimeError:  # under vmap the sets cannot be inspected
             return True
 
@@ -419,31 +434,55 @@ def _check_mask(values: Tensor, mask: Tensor) -> Tensor:
     return mask
 
 
-def _from_index(values: Tensor, index: Tensor, dim_size: int | None) -> tuple[torch.Size, Tensor]:
-    _check_rows(values)
+def _check_index(values: Tensor, index: Tensor) -> Tensor:
     index = _check_places("index", index)
     if len(index) != len(values):
         raise AbelnetError(f"index: expected {len(values)} entries, one per element, got {len(index)}")
-    if len(index) > 0 and dim_size is None:
-        last = peek(index.amax(), None)
-        if last is None:
-            raise AbelnetError("dim_size: expected an integer with index under vmap and compile, got None")
-        dim_size = last + 1
-    check_range("index", index, dim_size or 0)
-    return torch.Size([dim_size or 0]), index
+    return index
 
 
-def _from_ptr(values: Tensor, ptr: Tensor) -> tuple[torch.Size, Tensor, int]:
+def _from_index(values: Tensor, index: Tensor, dim_size: int | None) -> tuple[torch.Size, Tensor]:
+    _check_rows(values)
+    index = _check_index(values, index)
+    if dim_size is None:
+        dim_size = _last(index) + 1
+    check_range("index", index, dim_size)
+    return torch.Size([dim_size]), index
+
+
+def _last(index: Tensor) -> int:
+    """Returns the largest entry, which may be a symbolic integer under compile; -1 if there is none."""
+    if index.shape[0] == 0:
+        return -1
+    try:
+        return index.amax().item()  # type: ignore[return-value]
+    except RuntimeError:
+        raise AbelnetError("dim_size: expected an integer with index under vmap, got None") from None
+
+
+def _from_ptr(
+    values: Tensor, ptr: Tensor, index: Tensor | None, dim_size: int | None
+) -> tuple[torch.Size, Tensor, int]:
     _check_rows(values)
     ptr = _check_places("ptr", ptr)
     if len(ptr) == 0:
         raise AbelnetError("ptr: expected at least one entry, got none")
+    if dim_size is not None and dim_size != len(ptr) - 1:
+        raise AbelnetError(f"dim_size: expected {len(ptr) - 1}, the number of sets of ptr, got {dim_size}")
     sizes = ptr.diff()
-    if peek(ptr[0], 0) != 0 or peek(ptr[-1], len(values)) != len(values):
-        raise AbelnetError(f"ptr: expected to run from 0 to {len(values)}, got {int(ptr[0])} to {int(ptr[-1])}")
-    if peek((sizes < 0).any(), False):
-        raise AbelnetError("ptr: expected ascending entries, got a descending one")
+    if is_checking():
+        if peek((ptr[0] != 0) | (ptr[-1] != len(values)), False):
+            raise AbelnetError(f"ptr: expected to run from 0 to {len(values)}, got {int(ptr[0])} to {int(ptr[-1])}")
+        if peek((sizes < 0).any(), False):
+            raise AbelnetError("ptr: expected ascending entries, got a descending one")
     sets = torch.arange(len(sizes), device=values.device)
-    index = torch.repeat_interleave(sets, sizes, output_size=len(values))
-    limit = peek(sizes.amax(), len(values)) if len(sizes) > 0 else 0
-    return torch.Size([len(sizes)]), index, limit
+    places = torch.repeat_interleave(sets, sizes, output_size=len(values))
+    if index is not None and is_checking() and peek((_check_index(values, index) != places).any(), False):
+        raise AbelnetError("index, ptr: expected the same sets, got different ones; pass only one of them")
+    may_read = len(sizes) > 0 and _may_read(sizes)
+    return torch.Size([len(sizes)]), places, peek(sizes.amax(), len(values)) if may_read else len(values)
+
+
+def _may_read(x: Tensor) -> bool:
+    """Whether values that no check needs may be read: nothing has to wait for a CPU."""
+    return is_checking() or (x.device.type == "cpu" and not torch.compiler.is_compiling())

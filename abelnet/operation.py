@@ -2,14 +2,14 @@ r"""Operations: a law conjugated by a bijection, :math:`x \circ y = \varphi^{-1}
 
 from __future__ import annotations
 
-__all__ = ["AbelianGroup", "AbelianNet", "AbelianSemigroup", "Operation"]
+__all__ = ["AbelianGroup", "AbelianNet", "AbelianSemigroup", "Folding", "Operation"]
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from abelnet.accumulator import Accumulator
 from abelnet.bijections import Bijection
+from abelnet.bijections.slopes import EVERYWHERE
 from abelnet.checks import (
     check_dtype,
     check_finite,
@@ -24,15 +25,32 @@ from abelnet.checks import (
     check_one_dtype,
     check_range,
     check_values,
+    is_checking,
     peek,
 )
 from abelnet.config import Configurable
 from abelnet.errors import AbelnetError
 from abelnet.laws import Law, Mean, Polynomial, Product, Sum
+from abelnet.laws.base import check_no_empty
+from abelnet.laws.logs import LogSum
 from abelnet.multisets import Multisets, MultisetValues
 
 if TYPE_CHECKING:
     from sympy import Expr
+
+
+class Folding(NamedTuple):
+    """How an operation aggregates elements.
+
+    Attributes:
+        encode: Map of elements, :math:`(*, d)`, to the coordinates in which they are combined.
+        law: How they are combined.
+        decode: Map of results back to elements.
+    """
+
+    encode: Callable[[Tensor], Tensor]
+    law: Law | LogSum
+    decode: Callable[[Tensor], Tensor]
 
 
 class Operation(Configurable, nn.Module):
@@ -100,24 +118,49 @@ class Operation(Configurable, nn.Module):
         """
         return self.law.is_group and self.bijection.is_injective
 
+    @property
+    def folding(self) -> Folding:
+        r"""How elements are aggregated: by :math:`\varphi` and the law, or by their logarithms where these overflow."""
+        logs = self.law.in_logs() if self.bijection.has_log_form else None
+        if logs is None:
+            return Folding(self.bijection, self.law, self.bijection.inverse)
+        return Folding(self.bijection.log, logs, self.bijection.inverse_of_log)
+
+    def reset_parameters(self, seed: int | None = None) -> None:
+        """Resets bijection and law to the initial values of their constructors, drawn anew where they are random.
+
+        Arguments:
+            seed: Random seed; torch's global generator is used if not given.
+
+        Example:
+            >>> from abelnet import AbelianGroup, Monotonic
+            >>> group = AbelianGroup(Monotonic(2, seed=0))
+            >>> group.reset_parameters(seed=1)
+            >>> torch.equal(group.bijection.bias, Monotonic(2, seed=1).bias)
+            True
+        """
+        self.bijection.reset_parameters(seed)
+        self.law.reset_parameters()
+
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         r"""Combines :math:`x` and :math:`y` of shapes that broadcast to :math:`(*, d)` into :math:`x \circ y`."""
-        u, v = self._encode(x=x, y=y)
-        return self._decode(self.law.combine(u, v))
+        encode, law, decode = self.folding
+        u, v = self._encode(encode, x=x, y=y)
+        return decode(law.combine(u, v))
 
     def identity(self) -> Tensor:
         r"""Returns the identity :math:`e`, with :math:`x \circ e = x` and shape :math:`(d)`.
 
-        Raises if there is none: the law has none, or it is outside the domain of a bijection on vectors, such as the
-        center of no mass.
+        Raises if there is none: the law has none, or it is outside the domain, such as the center of no mass or the
+        log-sum-exp of nothing.
         """
         identity = self.law.identity(self.dim)
         if identity is None or not self.bijection.is_injective:
             got = self.law.name if identity is None else type(self.bijection).__name__
             raise AbelnetError(f"identity: expected an operation with an identity, got one over {got}")
         like = next(self.bijection.parameters(), identity)
-        found = self._decode(identity.to(like.device, like.dtype))
-        if not self.bijection.is_elementwise and not peek(found.isfinite().all(), True):
+        found = self.bijection.inverse(identity.to(like.device, like.dtype))
+        if is_checking() and not peek(found.isfinite().all(), True):
             raise AbelnetError(
                 "identity: expected an operation with an identity, got one whose identity is outside the domain, "
                 f"{self.bijection.describe_domain()}"
@@ -130,21 +173,21 @@ class Operation(Configurable, nn.Module):
         if absorbing is None:
             return None
         like = next(self.bijection.parameters(), absorbing)
-        return self._decode(absorbing.to(like.device, like.dtype))
+        return self.bijection.inverse(absorbing.to(like.device, like.dtype))
 
     def inverse(self, x: Tensor) -> Tensor:
         r"""Returns the inverse :math:`x^{-1}`, with :math:`x \circ x^{-1} = e`; groups only."""
-        (u,) = self._encode(x=x)
-        return self._decode(self._inverted(u))
+        (u,) = self._encode(self.bijection, x=x)
+        return self.bijection.inverse(self._inverted(u))
 
     def divide(self, x: Tensor, y: Tensor) -> Tensor:
         r"""Returns the quotient :math:`x \circ y^{-1}`, which combined with :math:`y` gives :math:`x`; groups only."""
-        u, v = self._encode(x=x, y=y)
-        return self._decode(self.law.combine(u, self._inverted(v)))
+        u, v = self._encode(self.bijection, x=x, y=y)
+        return self.bijection.inverse(self.law.combine(u, self._inverted(v)))
 
     def analogy(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
         r"""Solves :math:`a : b = c : ?` by :math:`b \circ a^{-1} \circ c`; groups only."""
-        return self._analogy(*self._encode(a=a, b=b, c=c))
+        return self._analogy(*self._encode(self.bijection, a=a, b=b, c=c))
 
     def analogies(self, elements: Tensor, index: Tensor) -> Tensor:
         r"""Solves a batch of analogies between shared elements, mapping each by :math:`\varphi` once; groups only.
@@ -168,7 +211,7 @@ class Operation(Configurable, nn.Module):
             got = f"{tuple(elements.shape)} and {tuple(index.shape)}"
             raise AbelnetError(f"elements, index: expected shapes (m, {self.dim}) and (*, 3), got {got}")
         check_range("index", index, len(elements))
-        (encoded,) = self._encode(elements=elements)
+        (encoded,) = self._encode(self.bijection, elements=elements)
         return self._analogy(*F.embedding(index, encoded).unbind(-2))
 
     def power(self, x: Tensor, n: float) -> Tensor:
@@ -178,7 +221,6 @@ class Operation(Configurable, nn.Module):
         element whose square is :math:`x` at :math:`1/2`. Otherwise it is a positive integer, or 0 if there is an
         identity.
         """
-        (u,) = self._encode(x=x)
         if not isinstance(n, numbers.Real) or not math.isfinite(n):
             raise AbelnetError(f"n: expected a finite number, got {n!r}")
         least = 0 if self.law.identity(self.dim) is not None else 1
@@ -186,7 +228,9 @@ class Operation(Configurable, nn.Module):
             raise AbelnetError(
                 f"n: expected an integer of at least {least}, since {self.law.name} is not a group, got {n}"
             )
-        return self._decode(self.law.power(u, float(n)))
+        encode, law, decode = self.folding if n > 0 else Folding(self.bijection, self.law, self.bijection.inverse)
+        (u,) = self._encode(encode, x=x)
+        return decode(law.power(u, float(n)))
 
     def reduce(
         self,
@@ -205,10 +249,10 @@ class Operation(Configurable, nn.Module):
             mask: True for elements, False for padding, :math:`(*, n)`.
             index: Set of each element, :math:`(N)`, in any order.
             ptr: Offset of each set, and :math:`N`, as in CSR, :math:`(B + 1)`.
-            dim_size: Number of sets :math:`B` with ``index``; by default its largest entry plus one.
+            dim_size: Number of sets :math:`B`; by default the largest entry of ``index`` plus one.
 
         Returns:
-            One element per set, :math:`(*, d)` or :math:`(B, d)`.
+            One element per set, :math:`(*, d)` or :math:`(B, d)`; no rows if there are no sets.
 
         Example:
             >>> from abelnet import AbelianGroup, Affine
@@ -219,7 +263,10 @@ class Operation(Configurable, nn.Module):
         """
         multisets = Multisets.of(values, self.dim, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
         check_dtype("values", multisets.values, self.bijection)
-        return self._decode(self.law.reduce(self.bijection(multisets.values), multisets))
+        encode, law, decode = self.folding
+        if is_checking() and not self._has_identity():
+            check_no_empty("the operation", multisets)
+        return decode(law.reduce(encode(multisets.values), multisets))
 
     def mean(
         self,
@@ -246,10 +293,11 @@ class Operation(Configurable, nn.Module):
 
     def cumulative(self, values: Tensor) -> Tensor:
         r"""Returns the prefix scan :math:`x_1, x_1 \circ x_2, \dots` along the elements of :math:`(*, n, d)`."""
-        (u,) = self._encode(values=values)
+        encode, law, decode = self.folding
+        (u,) = self._encode(encode, values=values)
         if u.ndim < 2:
             raise AbelnetError(f"values: expected shape (*, n, {self.dim}), got {tuple(u.shape)}")
-        return self._decode(self.law.cumulative(u))
+        return decode(law.cumulative(u))
 
     def accumulator(self, shape: tuple[int, ...] = ()) -> Accumulator:
         """Returns an empty :class:`Accumulator` for streaming aggregation, or a batch of them with ``shape``."""
@@ -300,8 +348,14 @@ class Operation(Configurable, nn.Module):
     def config(self) -> dict[str, Any]:
         return {"bijection": self.bijection, "law": self.law}
 
-    def _encode(self, **elements: Tensor) -> Sequence[Tensor]:
-        """Maps all elements by the bijection, in one pass if a wider matrix product pays off."""
+    def _has_identity(self) -> bool:
+        identity, codomain = self.law.identity(self.dim), self.bijection.codomain
+        if identity is None or codomain is EVERYWHERE:
+            return identity is not None
+        return bool(((identity > torch.as_tensor(codomain[0])) & (identity < torch.as_tensor(codomain[1]))).all())
+
+    def _encode(self, encode: Callable[[Tensor], Tensor], **elements: Tensor) -> Sequence[Tensor]:
+        """Maps all elements by the bijection, or its logarithm, in one pass if a wider matrix product pays off."""
         for name, x in elements.items():
             check_values(name, x, self.dim)
             check_dtype(name, x, self.bijection)
@@ -313,22 +367,19 @@ class Operation(Configurable, nn.Module):
         # Elementwise maps gain nothing from one pass, and separately they are commutative to the last bit: torch may
         # round an element differently at another position of a tensor.
         if len(elements) == 1 or self.bijection.is_elementwise:
-            return [self.bijection(x) for x in elements.values()]
+            return [encode(x) for x in elements.values()]
         rows = [x.reshape(-1, self.dim) for x in elements.values()]
-        encoded = self.bijection(torch.cat(rows)).split([len(row) for row in rows])
+        encoded = torch.split(encode(torch.cat(rows)), [len(row) for row in rows])
         return [u.reshape(x.shape) for u, x in zip(encoded, elements.values(), strict=True)]
 
     def _analogy(self, u: Tensor, v: Tensor, w: Tensor) -> Tensor:
-        return self._decode(self.law.combine(self.law.combine(v, self._inverted(u)), w))
+        return self.bijection.inverse(self.law.combine(self.law.combine(v, self._inverted(u)), w))
 
     def _inverted(self, u: Tensor) -> Tensor:
         if not self.bijection.is_injective:
             name = type(self.bijection).__name__
             raise AbelnetError(f"inverse: expected a group, got an operation over {name}, which loses signs")
         return self.law.inverse(u)
-
-    def _decode(self, u: Tensor) -> Tensor:
-        return self.bijection.inverse(u)
 
 
 class AbelianGroup(Operation):
@@ -390,7 +441,8 @@ class AbelianNet(Operation):
 
     Arguments:
         bijection: The map :math:`\varphi`.
-        gamma: Initial value of the coefficient :math:`\gamma`, a number or a tensor with shape :math:`(d)`.
+        gamma: Initial value of the coefficient :math:`\gamma` of every dimension, a number; or a tensor with shape
+            :math:`(d)`, or :math:`(1)` for one coefficient that all dimensions share.
 
     Example:
         >>> from abelnet import AbelianNet, Affine
@@ -402,6 +454,8 @@ class AbelianNet(Operation):
     """
 
     def __init__(self, bijection: Bijection, gamma: float | Sequence[float] | Tensor = 0.0) -> None:
+        if isinstance(gamma, int | float) and isinstance(bijection, Bijection):
+            gamma = [gamma] * bijection.dim
         super().__init__(bijection, Polynomial(gamma, trainable="gamma"))
 
     def config(self) -> dict[str, Any]:

@@ -250,7 +250,7 @@ def kill_experiment(arguments: list[str], count: int, seed: int, folder: Path) -
 
 def synthetic_arguments() -> list[str]:
     options = ["--op", "sum", "--model", "agn", "--model", "deepsets", "--trials", "4", "--seeds", "2"]
-    return ["synthetic", *options, "--epochs", "40"]
+    return ["synthetic", *options, "--epochs", "12"]
 
 
 def analogies_arguments(folder: Path) -> list[str]:

@@ -19,11 +19,14 @@ from abelnet import (
     Affine,
     Bijection,
     Chain,
+    Law,
     Maximum,
     Monotonic,
     Multisets,
     Operation,
+    Polynomial,
     Product,
+    Sum,
 )
 
 
@@ -141,6 +144,48 @@ def test_under_vmap_and_compile() -> None:
     torch.testing.assert_close(compiled(x, mask), expected)
 
 
+@pytest.mark.parametrize("law", sorted(LAWS))
+def test_no_sets_have_no_results(law: str) -> None:
+    operation, none = Operation(Monotonic(3, seed=0), LAWS[law]()), torch.empty(0, dtype=torch.long)
+    x = torch.empty(0, 3, requires_grad=True)
+    for values, layout in (
+        (x, {"index": none}),
+        (x, {"index": none, "dim_size": 0}),
+        (x, {"ptr": torch.tensor([0])}),
+        (x, {"ptr": torch.tensor([0]), "dim_size": 0}),
+        (x[None][:0], {}),
+        (x.reshape(0, 4, 3), {"mask": torch.empty(0, 4, dtype=torch.bool)}),
+    ):
+        result = operation.reduce(values, **layout)
+        assert (result.shape, result.dtype) == ((0, 3), torch.float32)
+        result.sum().backward()
+
+
+def test_layouts_as_graph_libraries_pass_them() -> None:
+    operation, x = AbelianGroup(Monotonic(3, seed=0)), torch.randn(6, 3)
+    ptr, index = torch.tensor([0, 2, 2, 6]), torch.tensor([0, 0, 2, 2, 2, 2])
+    expected = operation.reduce(x, ptr=ptr)
+    for layout in (
+        {"ptr": ptr, "dim_size": 3},
+        {"ptr": ptr, "index": index},
+        {"ptr": ptr.int(), "index": index.int(), "dim_size": 3},
+    ):
+        assert torch.equal(operation.reduce(x, **layout), expected)
+    more = operation.reduce(x, index=index, dim_size=5)
+    assert torch.equal(more, torch.cat((expected, operation.identity().expand(2, 3))))
+
+
+@pytest.mark.parametrize("law", [Sum(), Polynomial(0.5), Maximum()])
+def test_compiled_in_one_graph(law: Law) -> None:
+    operation, x = Operation(Affine(3), law), torch.randn(6, 3)
+    ptr, index = torch.tensor([0, 2, 6]), torch.tensor([0, 0, 1, 1, 1, 1])
+    torch.compiler.reset()
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        for layout in ({"index": index}, {"index": index, "dim_size": 2}, {"ptr": ptr, "dim_size": 2}, {"ptr": ptr}):
+            compiled = torch.compile(operation.reduce, fullgraph=True, backend="eager")
+            torch.testing.assert_close(compiled(x, **layout), operation.reduce(x, **layout))
+
+
 X = torch.randn(6, 2)
 BAD = {
     "NaN": (lambda: {"values": X * float("nan")}, r"expected finite values, got 12 of 12 that are NaN"),
@@ -164,9 +209,6 @@ BAD = {
     "index short": (lambda: {"values": X, "index": torch.arange(5)}, r"index: expected 6 entries, one per element"),
     "index 2-D": (lambda: {"values": X, "index": torch.zeros(6, 1, dtype=torch.int)}, r"index: expected one dimension"),
     "empty list": (lambda: {"values": []}, r"expected at least one set of shape \(n, 2\), got an empty list"),
-    "empty batch": (lambda: {"values": X[None][:0]}, r"expected at least one set, got an empty batch"),
-    "empty ptr": (lambda: {"values": X[:0], "ptr": torch.tensor([0])}, r"expected at least one set"),
-    "empty index": (lambda: {"values": X[:0], "index": torch.empty(0, dtype=torch.int)}, r"expected at least one set"),
     "list member": (lambda: {"values": [X, X[0]]}, r"values\[1\]: expected shape \(n, 2\), got \(2,\)"),
     "mask shape": (lambda: {"values": X, "mask": torch.ones(5, dtype=torch.bool)}, r"mask: expected shape \(6,\)"),
     "mask dtype": (
@@ -174,14 +216,26 @@ BAD = {
         r"mask: expected a boolean tensor, got torch\.float32",
     ),
     "two layouts": (
-        lambda: {"values": X, "index": torch.arange(6), "ptr": torch.tensor([0, 6])},
-        r"expected at most one of mask, index and ptr",
+        lambda: {"values": X, "mask": torch.ones(6, dtype=torch.bool), "ptr": torch.tensor([0, 6])},
+        r"mask: expected None with index or ptr",
+    ),
+    "index and another ptr": (
+        lambda: {"values": X, "index": torch.tensor([0, 1, 0, 1, 1, 1]), "ptr": torch.tensor([0, 2, 6])},
+        r"index, ptr: expected the same sets, got different ones",
+    ),
+    "short index and ptr": (
+        lambda: {"values": X, "index": torch.zeros(5, dtype=torch.long), "ptr": torch.tensor([0, 6])},
+        r"index: expected 6 entries, one per element",
+    ),
+    "dim_size of ptr": (
+        lambda: {"values": X, "ptr": torch.tensor([0, 6]), "dim_size": 2},
+        r"dim_size: expected 1, the number of sets of ptr, got 2",
     ),
     "list and mask": (
         lambda: {"values": [X], "mask": torch.ones(6, dtype=torch.bool)},
         r"expected one tensor with mask",
     ),
-    "dim_size alone": (lambda: {"values": X, "dim_size": 3}, r"dim_size: expected only with index"),
+    "dim_size alone": (lambda: {"values": X, "dim_size": 3}, r"dim_size: expected only with index or ptr"),
 }
 
 

@@ -20,13 +20,16 @@ from abelnet import (
     Affine,
     Bijection,
     Chain,
+    Generator,
     Maximum,
     Monotonic,
     Operation,
+    Permutation,
     Polynomial,
     RationalQuadraticSpline,
     SinhArcsinh,
     Sum,
+    glow,
 )
 from abelnet.verify.defects import law_defects
 
@@ -183,6 +186,78 @@ def test_trains_saves_and_copies() -> None:
     twin.load_state_dict(group.state_dict())
     assert torch.equal(twin.reduce(x), group.reduce(x))
     assert torch.equal(copy.deepcopy(group).reduce(x), group.reduce(x))
+
+
+@pytest.mark.parametrize("start", sorted(STARTS))
+@pytest.mark.parametrize("law", ["sum", "polynomial"])
+def test_parameters_are_reset(law: str, start: str) -> None:
+    operation = Operation(STARTS[start](torch.float64), Polynomial([0.3], trainable="gamma") if law != "sum" else Sum())
+    begin = {name: tensor.clone() for name, tensor in operation.state_dict().items()}
+    with torch.no_grad():
+        for parameter in operation.parameters():
+            parameter.add_(1)
+    operation.reset_parameters()
+    again = {name: tensor.clone() for name, tensor in operation.state_dict().items()}
+    assert all(again[name].shape == tensor.shape for name, tensor in begin.items())
+    operation.reset_parameters(seed=5)
+    twin = copy.deepcopy(operation)
+    twin.reset_parameters()
+    twin.reset_parameters(seed=5)
+    assert all(torch.equal(tensor, operation.state_dict()[name]) for name, tensor in twin.state_dict().items())
+    if law != "sum":
+        assert operation.law.gamma.tolist() == [0.3]
+
+
+def test_the_start_is_that_of_the_constructor() -> None:
+    made = {
+        "glow": lambda seed: glow(4, layers=2, hidden=8, seed=seed),
+        "monotonic": lambda seed: Monotonic(4, seed=seed, near=(2.0, 1.0)),
+        "chain": lambda seed: Chain(Affine(4), Generator(4, "power", [[1.0, 2.0, 3.0, 4.0]])),
+        "permutation": lambda seed: Permutation(4, order=[3, 1, 0, 2]),
+    }
+    for name, make in made.items():
+        net, expected = AbelianNet(make(3), gamma=0.25), make(4).state_dict()
+        with torch.no_grad():
+            for parameter in net.parameters():
+                parameter.mul_(1.5).add_(0.125)
+        net.reset_parameters(seed=4)
+        assert all(torch.equal(tensor, expected[key]) for key, tensor in net.bijection.state_dict().items()), name
+        assert net.law.gamma.tolist() == [0.25] * 4
+    for module in glow(4, layers=1, hidden=8).modules():
+        if hasattr(module, "reset_parameters"):
+            module.reset_parameters()  # as graph libraries call it
+
+    class Shift(Bijection):
+        """A user's own bijection with a parameter, which says nothing about its start."""
+
+        def __init__(self) -> None:
+            super().__init__(1)
+            self.by = torch.nn.Parameter(torch.ones(1))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + self.by
+
+        def inverse(self, y: torch.Tensor) -> torch.Tensor:
+            return y - self.by
+
+        def log_abs_det(self, x: torch.Tensor) -> torch.Tensor:
+            return x.new_zeros(x.shape[:-1])
+
+    with pytest.raises(AbelnetError, match="reset_parameters: expected Shift, which has parameters, to define it"):
+        AbelianGroup(Shift()).reset_parameters()
+
+
+def test_gamma_is_per_dimension_unless_shared() -> None:
+    assert AbelianNet(Affine(3)).law.gamma.tolist() == [0.0] * 3
+    assert AbelianNet(Affine(3), gamma=[0.5]).law.gamma.tolist() == [0.5]
+    assert AbelianNet(Affine(3), gamma=torch.tensor([1.0, 2.0, 3.0])).law.gamma.tolist() == [1, 2, 3]
+
+
+def test_results_are_contiguous() -> None:
+    x = torch.randn(6, 4)
+    for group in (AbelianGroup(glow(4, layers=2, hidden=8)), AbelianGroup(Monotonic(4))):
+        assert group.reduce(x, index=torch.tensor([0, 0, 1, 1, 2, 2])).is_contiguous()
+        assert group(x, x).is_contiguous()
 
 
 def test_a_law_may_be_learned() -> None:

@@ -110,6 +110,18 @@ def test_what_is_trained_and_what_is_not_comes_back(tmp_path: Path) -> None:
     assert loaded.law.gamma.item() == 0.25
 
 
+def test_a_shared_gamma_stays_shared_and_what_was_saved_is_the_start(tmp_path: Path) -> None:
+    # Files of before, when one gamma was the default, have a list of one number.
+    for gamma in ([0.5], [0.5, -1.0, 2.0]):
+        abelnet.save(AbelianNet(Generator(3, "power", [2.0]), gamma=gamma), tmp_path)
+        loaded = abelnet.load(tmp_path)
+        torch.nn.init.zeros_(loaded.law.gamma)
+        torch.nn.init.ones_(loaded.bijection.values[0])
+        loaded.reset_parameters()
+        assert loaded.law.gamma.tolist() == gamma
+        assert loaded.bijection.values[0].tolist() == [2.0] * 3
+
+
 def test_float16_at_rest_comes_back_in_its_own_dtype(tmp_path: Path) -> None:
     group = AbelianGroup(abelnet.glow(4, layers=1, hidden=8, seed=0, dtype=torch.float64))
     abelnet.save(group, tmp_path, half=True)

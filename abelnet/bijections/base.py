@@ -2,7 +2,7 @@ r"""Base classes of bijections, and their composition."""
 
 from __future__ import annotations
 
-__all__ = ["Bijection", "Chain", "Elementwise"]
+__all__ = ["Bijection", "Chain", "Elementwise", "draw_seeds"]
 
 import copy
 import math
@@ -100,6 +100,28 @@ class Bijection(Configurable, nn.Module, ABC):
     def log_abs_det(self, x: Tensor) -> Tensor:
         r"""Returns the log-determinant :math:`\log |\det \partial f / \partial x|`, with shape :math:`(*)`."""
 
+    def reset_parameters(self, seed: int | None = None) -> None:
+        """Resets parameters to the initial values of the constructor, and draws anew what it draws at random.
+
+        Arguments:
+            seed: Random seed; torch's global generator is used if not given.
+        """
+        if next(self.parameters(), None) is not None:
+            raise AbelnetError(f"reset_parameters: expected {type(self).__name__}, which has parameters, to define it")
+
+    @property
+    def has_log_form(self) -> bool:
+        """Whether :math:`f` is positive and :meth:`log` and :meth:`inverse_of_log` are defined."""
+        return False
+
+    def log(self, x: Tensor) -> Tensor:
+        r"""Maps :math:`x` of shape :math:`(*, d)` to :math:`\log f(x)`, finite where :math:`f(x)` overflows."""
+        raise AbelnetError(f"log: expected a bijection with a logarithmic form, got {type(self).__name__}")
+
+    def inverse_of_log(self, y: Tensor) -> Tensor:
+        """Maps :math:`y` of shape :math:`(*, d)` to :math:`f^{-1}(e^y)`."""
+        raise AbelnetError(f"inverse_of_log: expected a bijection with a logarithmic form, got {type(self).__name__}")
+
     def slope_bounds(self, region: tuple[Tensor, Tensor]) -> Enclosure:
         r"""Bounds the norm of the Jacobian and the values over a box; proved in exact arithmetic.
 
@@ -171,8 +193,19 @@ class Elementwise(Bijection):
         raise AbelnetError(f"unstack: expected a class that can be stacked, got {type(self).__name__}")
 
     def select(self, mask: Tensor) -> None:
-        """Keeps only the dimensions of a boolean mask :math:`(d)` of a stacked bijection."""
-        raise AbelnetError(f"select: expected a class that can be stacked, got {type(self).__name__}")
+        """Keeps only the dimensions of a boolean mask :math:`(d)`.
+
+        Example:
+            >>> import torch
+            >>> from abelnet import Affine
+            >>> bijection = Affine(3)
+            >>> bijection.select(torch.tensor([True, False, True]))
+            >>> bijection
+            Affine(dim=2)
+        """
+        for parameter in self.parameters():
+            parameter.data = parameter.data[mask]
+        self.dim = int(mask.sum())
 
     def turning_points(self, dimension: int = 0) -> Tensor:
         """Returns points, in float64, between which the slope in one dimension is monotonic."""
@@ -250,6 +283,13 @@ class Chain(Bijection):
             x = bijection(x)
         return x
 
+    def reset_parameters(self, seed: int | None = None) -> None:
+        seeds: list[int | None] = [None] * len(self.bijections)
+        if seed is not None:
+            seeds = draw_seeds(seed, len(seeds))
+        for bijection, own in zip(self, seeds, strict=True):
+            bijection.reset_parameters(own)
+
     def inverse(self, y: Tensor) -> Tensor:
         for bijection in reversed(list(self)):
             y = bijection.inverse(y)
@@ -312,6 +352,11 @@ class Chain(Bijection):
 
     def extra_repr(self) -> str:
         return ""
+
+
+def draw_seeds(seed: int, count: int) -> list[int | None]:
+    """Draws random seeds, one for each part of a bijection."""
+    return torch.randint(2**62, (count,), generator=torch.Generator().manual_seed(seed)).tolist()
 
 
 def _image(bijection: Bijection, region: Region) -> Region:

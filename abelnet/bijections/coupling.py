@@ -16,7 +16,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from abelnet.bijections.base import Bijection, Chain
+from abelnet.bijections.base import Bijection, Chain, draw_seeds
 from abelnet.bijections.slopes import Enclosure
 from abelnet.checks import check_count, check_values
 from abelnet.errors import AbelnetError
@@ -55,7 +55,8 @@ class _ColumnBijection(Bijection):
         # Traced graphs see the whole batch and need no chunks, which would fix the batch size.
         chunks = [rows] if torch.compiler.is_compiling() or len(rows) <= _CHUNK else torch.split(rows, _CHUNK)
         mapped = [function(chunk.t().contiguous()).t() for chunk in chunks]
-        result = mapped[0] if len(mapped) == 1 else torch.cat(mapped)
+        # Contiguous, as every other bijection: layers such as GATConv call .view on what they get.
+        result = mapped[0].contiguous() if len(mapped) == 1 else torch.cat(mapped)
         return result.reshape(*x.shape[:-1], result.shape[-1])
 
 
@@ -109,8 +110,8 @@ class GlowCoupling(_ColumnBijection):
         self.hidden, self.clamp, self.gain = hidden, clamp, gain
         self.cuts = [round(dim / 2), dim - round(dim / 2)]
 
-        self.subnet1 = _Subnet(self.cuts[0], hidden, 2 * self.cuts[1], device, dtype)
-        self.subnet2 = _Subnet(self.cuts[1], hidden, 2 * self.cuts[0], device, dtype)
+        self.subnet1 = _Subnet(self.cuts[0], hidden, 2 * self.cuts[1], gain, device, dtype)
+        self.subnet2 = _Subnet(self.cuts[1], hidden, 2 * self.cuts[0], gain, device, dtype)
         self.reset_parameters(seed)
 
     def reset_parameters(self, seed: int | None = None) -> None:
@@ -119,7 +120,7 @@ class GlowCoupling(_ColumnBijection):
         if seed is not None:
             generator = torch.Generator(next(self.parameters()).device).manual_seed(seed)
         for subnet in (self.subnet1, self.subnet2):
-            subnet.reset_parameters(self.gain, generator)
+            subnet.reset_parameters(generator)
 
     def forward_columns(self, x: Tensor) -> Tensor:
         x1, x2 = torch.split(x, self.cuts)
@@ -201,10 +202,16 @@ class _Subnet(nn.Module):
     """
 
     def __init__(
-        self, width_in: int, hidden: int, width_out: int, device: torch.device | None, dtype: torch.dtype | None
+        self,
+        width_in: int,
+        hidden: int,
+        width_out: int,
+        gain: float,
+        device: torch.device | None,
+        dtype: torch.dtype | None,
     ) -> None:
         super().__init__()
-        self.hidden = hidden
+        self.hidden, self._gain = hidden, gain
         width = -(-hidden // 8) * 8
 
         def parameter(*shape: int) -> nn.Parameter:
@@ -214,9 +221,9 @@ class _Subnet(nn.Module):
         self.weight2, self.bias2 = parameter(width, width), parameter(width, 1)
         self.weight3, self.bias3 = parameter(width_out, width), parameter(width_out, 1)
 
-    def reset_parameters(self, gain: float, generator: torch.Generator | None) -> None:
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Initializes all layers as in ``nn.Linear``, with the last layer scaled by the gain."""
-        for (weight, bias), scale in zip(self.layers(), (1.0, 1.0, gain), strict=True):
+        for (weight, bias), scale in zip(self.layers(), (1.0, 1.0, self._gain), strict=True):
             bound = scale / math.sqrt(weight.shape[1])
             nn.init.uniform_(weight, -bound, bound, generator=generator)
             nn.init.uniform_(bias, -bound, bound, generator=generator)
@@ -284,12 +291,14 @@ class Permutation(_ColumnBijection):
         self.inverse_order: Tensor
         self.register_buffer("order", torch.empty(dim, dtype=torch.long, device=device))
         self.register_buffer("inverse_order", torch.empty(dim, dtype=torch.long, device=device))
-        self.reset_parameters(seed, order)
+        self._start = None if order is None else list(order)
+        self.reset_parameters(seed)
 
-    def reset_parameters(self, seed: int | None = None, order: Sequence[int] | None = None) -> None:
+    def reset_parameters(self, seed: int | None = None) -> None:
         """Sets the given order, or draws one."""
         generator = None if seed is None else torch.Generator().manual_seed(seed)
-        drawn = torch.randperm(self.dim, generator=generator) if order is None else torch.tensor(order)
+        start = self._start
+        drawn = torch.randperm(self.dim, generator=generator) if start is None else torch.tensor(start)
         self.order.copy_(drawn)
         self.inverse_order.copy_(drawn.argsort())
 
@@ -389,8 +398,7 @@ def glow(
     layers = check_count("layers", layers)
     seeds: list[int | None] = [None] * (2 * layers)
     if seed is not None:
-        generator = torch.Generator().manual_seed(seed)
-        seeds = torch.randint(2**62, (2 * layers,), generator=generator).tolist()
+        seeds = draw_seeds(seed, len(seeds))
     bijections: list[_ColumnBijection] = []
     for seed1, seed2 in zip(seeds[::2], seeds[1::2], strict=True):
         bijections.append(GlowCoupling(dim, hidden, clamp, gain=gain, seed=seed1, device=device, dtype=dtype))

@@ -40,8 +40,8 @@ class Affine(Elementwise):
         self.shift = nn.Parameter(torch.empty(dim, device=device, dtype=dtype))
         self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        """Resets to the identity."""
+    def reset_parameters(self, seed: int | None = None) -> None:
+        """Resets to the identity; nothing is random."""
         nn.init.zeros_(self.log_scale)
         nn.init.zeros_(self.shift)
 
@@ -110,8 +110,8 @@ class SinhArcsinh(Elementwise):
         self.log_scale = nn.Parameter(torch.empty(dim, device=device, dtype=dtype))
         self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        """Resets to the identity."""
+    def reset_parameters(self, seed: int | None = None) -> None:
+        """Resets to the identity; nothing is random."""
         nn.init.zeros_(self.log_tail)
         nn.init.zeros_(self.log_scale)
 

@@ -79,6 +79,9 @@ class Even(Bijection):
     def codomain(self) -> Region:
         return self.bijection.codomain
 
+    def reset_parameters(self, seed: int | None = None) -> None:
+        self.bijection.reset_parameters(seed)
+
     def forward(self, x: Tensor) -> Tensor:
         result: Tensor = self.bijection(x.abs())
         return result

@@ -17,7 +17,7 @@ from abelnet.bijections.intervals import Enclosed, Interval, cells, largest_norm
 from abelnet.bijections.slopes import FROM_ZERO, Enclosure, Region
 from abelnet.bijections.steps import plan
 from abelnet.bijections.terms import PLANES, Exponential, Factor, Monomial, Planar, Power, Term
-from abelnet.checks import check_count, check_number, check_values, peek
+from abelnet.checks import check_count, check_number, check_values, is_checking, peek
 from abelnet.errors import AbelnetError
 from abelnet.symbols import symbolic_number
 
@@ -84,6 +84,7 @@ class Invariants(Bijection):
             if low >= high:
                 raise AbelnetError(f"signs: expected numbers on which terms are defined, got none for coordinate {i}")
         self._check_terms()
+        self._start = [one.detach().clone() if isinstance(one, Tensor) else list(one) for one in coefficients]
         self.coefficients = nn.ParameterList(_numbers(one, device, dtype) for one in coefficients)
         Invariants.check_state(self)
 
@@ -235,16 +236,26 @@ class Invariants(Bijection):
         points = points[self._is_defined(points).all(-1)]
         return points + torch.tensor(self.origin, dtype=torch.float64)
 
+    @torch.no_grad()
+    def reset_parameters(self, seed: int | None = None) -> None:
+        """Resets to the given coefficients; nothing is random."""
+        for one, start in zip(self.coefficients, self._start, strict=True):
+            one.copy_(torch.as_tensor(start, dtype=one.dtype, device=one.device))
+
     def forward(self, x: Tensor) -> Tensor:
         check_values("x", x, self.dim)
         x = self._from_origin(x)
-        outside = ~self._is_defined(x.detach()).all(-1) & ~x.detach().isnan().any(-1)
+        if is_checking():
+            self._check_domain(x.detach())
+        return self._sums(x)
+
+    def _check_domain(self, x: Tensor) -> None:
+        outside = ~self._is_defined(x).all(-1) & ~x.isnan().any(-1)
         if peek(outside.any(), False):
             raise AbelnetError(
                 f"x: expected vectors of the domain, {self.describe_domain()}, got {int(outside.sum())} of "
                 f"{outside.numel()} that are not"
             )
-        return self._sums(x)
 
     def _from_origin(self, x: Tensor) -> Tensor:
         return x - self._origin(x) if any(self.origin) else x

@@ -154,11 +154,6 @@ class Monotonic(Elementwise):
             one.log_weight.copy_(self.log_weight[rows, :k, :j])
             one.bias.copy_(self.bias[rows, :k, :j])
 
-    def select(self, mask: Tensor) -> None:
-        for parameter in self.parameters():
-            parameter.data = parameter.data[mask]
-        self.dim = len(self.bias)
-
     @property
     def has_straight_tails(self) -> bool:
         return True

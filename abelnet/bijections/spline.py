@@ -90,8 +90,8 @@ class RationalQuadraticSpline(Elementwise):
         self.raw_slopes = nn.Parameter(torch.empty(dim, bins + 1, device=device, dtype=dtype))
         self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        """Resets to the identity."""
+    def reset_parameters(self, seed: int | None = None) -> None:
+        """Resets to the identity; nothing is random."""
         for parameter in self.parameters():
             nn.init.zeros_(parameter)
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from abelnet.checks import peek
+from abelnet.checks import is_checking, peek
 from abelnet.config import Configurable
 from abelnet.errors import AbelnetError
+from abelnet.laws.logs import LogSum
 from abelnet.multisets import Multisets
 
 if TYPE_CHECKING:
@@ -82,6 +83,9 @@ class Law(Configurable, nn.Module, ABC):
         """Name used in messages."""
         return type(self).__name__
 
+    def reset_parameters(self) -> None:
+        """Resets parameters to the initial values of the constructor."""
+
     @abstractmethod
     def combine(self, u: Tensor, v: Tensor) -> Tensor:
         """Returns :math:`u * v`, with broadcasting."""
@@ -134,6 +138,10 @@ class Law(Configurable, nn.Module, ABC):
         """Returns the absorbing element :math:`z`, with :math:`u * z = z` and shape :math:`(d)`, or None."""
         return None
 
+    def in_logs(self) -> LogSum | None:
+        r"""Returns how the law folds positive numbers by their logarithms, without overflow; None if it does not."""
+        return None
+
     @property
     def unlimited(self) -> Law:
         """The law without its cap or floor; itself if it has none."""
@@ -165,10 +173,10 @@ class Law(Configurable, nn.Module, ABC):
         raise AbelnetError(f"inverse: expected a group, got {self.name}, in which not every element has an inverse")
 
 
-def check_no_empty(law: Law, multisets: Multisets) -> None:
-    """Raises if a set is empty; for laws without an identity."""
-    if peek((multisets.sizes == 0).any(), False):
-        raise AbelnetError(f"values: expected no empty set, since {law.name} has no identity; drop empty sets")
+def check_no_empty(name: str, multisets: Multisets) -> None:
+    """Raises if a set is empty; for what has no identity."""
+    if is_checking() and peek((multisets.sizes == 0).any(), False):
+        raise AbelnetError(f"values: expected no empty set, since {name} has no identity; drop empty sets")
 
 
 def coefficient(

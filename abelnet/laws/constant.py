@@ -57,7 +57,7 @@ class Constant(Law):
         return torch.where(size == 1, first, self.alpha).to(dtype)
 
     def reduce(self, u: Tensor, multisets: Multisets) -> Tensor:
-        check_no_empty(self, multisets)
+        check_no_empty(self.name, multisets)
         return super().reduce(u, multisets)
 
     def power(self, u: Tensor, n: float) -> Tensor:

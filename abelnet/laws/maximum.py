@@ -47,7 +47,7 @@ class Maximum(Law):
         return torch.full((dim,), -math.inf, dtype=torch.float64)
 
     def reduce(self, u: Tensor, multisets: Multisets) -> Tensor:
-        check_no_empty(self, multisets)
+        check_no_empty(self.name, multisets)
         return self.lower(multisets.amax(self.lift(u)), u.dtype)
 
     def cumulative(self, u: Tensor) -> Tensor:

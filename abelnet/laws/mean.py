@@ -12,6 +12,7 @@ from torch import Tensor
 
 from abelnet.errors import AbelnetError
 from abelnet.laws.base import Law, check_no_empty
+from abelnet.laws.logs import LogSum
 from abelnet.multisets import Multisets
 from abelnet.symbols import symbolic_number
 
@@ -65,8 +66,11 @@ class Mean(Law):
         return (total / count**self.exponent).to(dtype)
 
     def reduce(self, u: Tensor, multisets: Multisets) -> Tensor:
-        check_no_empty(self, multisets)
+        check_no_empty(self.name, multisets)
         return super().reduce(u, multisets)
+
+    def in_logs(self) -> LogSum:
+        return LogSum(self.exponent)
 
     def expression(self, u: Expr, v: Expr, dimension: int = 0) -> Expr:
         return self.lower_expression(u + v, 2)

@@ -11,14 +11,28 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from abelnet.checks import peek
 from abelnet.errors import AbelnetError
 from abelnet.laws.base import Law, PlainForm, coefficient
 from abelnet.laws.constant import Constant
 from abelnet.laws.factors import factor_states, is_zero, limit_beside_zeros, pack, product_of_states, unpack
+from abelnet.multisets import Multisets
 from abelnet.symbols import symbolic_number
 
 if TYPE_CHECKING:
     from sympy import Expr
+
+
+# Products gamma * w, or their sum over a set, of this magnitude count as near the identity.
+_NEAR = 0.5
+# With a smaller gamma, gamma * w could underflow, and log(1 + gamma * w) / gamma is w to the last bit.
+_TINY = 1e-150
+# With smaller products, derivatives by gamma are series: their relative error is the fourth power of this, that of the
+# closed form, a difference, the precision of float64 divided by it.
+_SMALL = 1e-3
+# Below, two terms are enough.
+_SMALLER = 1e-8
+_LOG1P, _EXPM1 = (-1 / 2, 2 / 3, -3 / 4, 4 / 5), (1 / 2, 1 / 3, 1 / 8, 1 / 30)
 
 
 class Polynomial(Law):
@@ -69,12 +83,20 @@ class Polynomial(Law):
         self.trainable = trainable
         self.gamma: Tensor
         self.shift: Tensor
+        self._start: dict[str, float | Sequence[float] | Tensor] = {}
         for name, value in (("gamma", gamma), ("shift", shift)):
             tensor = coefficient(name, value, device, dtype)
+            self._start[name] = value.detach().clone() if isinstance(value, Tensor) else value
             if trainable == "both" or trainable == name:
                 self.register_parameter(name, nn.Parameter(tensor))
             else:
                 self.register_buffer(name, tensor)
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        for name, parameter in self.named_parameters():
+            start = torch.as_tensor(self._start[name], dtype=parameter.dtype, device=parameter.device)
+            parameter.copy_(start.reshape(-1))
 
     @staticmethod
     def from_coefficients(alpha: float, beta: float, gamma: float) -> Law:
@@ -104,23 +126,49 @@ class Polynomial(Law):
         u = u.double()
         factor = beta + gamma * u
         zero = is_zero(factor)
-        w = torch.where(zero, 0, u + shift)
-        z = gamma * w
-        # Near the identity log1p is exact, near the absorbing element the factor itself is.
-        near = z.abs() < 0.5
-        far = torch.where(near | zero, 1, factor).abs().log() / torch.where(near, 1, gamma)
-        return pack(torch.where(near, w * _log1p_ratio(torch.where(near, z, 0)), far), factor, zero)
+        log = _log_of(torch.where(zero, 0, u + shift), torch.where(zero, 1, factor), gamma)
+        return pack(log, factor, zero)
 
     def lower(self, state: Tensor, dtype: torch.dtype) -> Tensor:
         gamma, beta, shift = self._coefficients()
         total, sign, zeros, rest = unpack(state)
         log = gamma * total
-        near = (zeros == 0) & (sign > 0) & (log.abs() < 0.5)
-        smooth = torch.where(near, total, 0)
-        smooth = smooth * _expm1_ratio(gamma * smooth) - shift
+        near = (zeros == 0) & (sign > 0) & (log.abs() < _NEAR)
+        smooth = _expm1(torch.where(near, total, 0), gamma) - shift
         log = limit_beside_zeros(torch.where(near, 0, log), zeros, dtype)
-        other = (sign * log.exp() * rest - beta) / torch.where(gamma == 0, 1, gamma)
+        other = (sign * log.exp() * rest - beta) / _nonzero(gamma)
         return torch.where(near, smooth, other).to(dtype)
+
+    def reduce(self, u: Tensor, multisets: Multisets) -> Tensor:
+        least_factor, least_product = self._least(u)
+        if least_factor < torch.finfo(torch.float64).tiny:
+            return super().reduce(u, multisets)
+        # All factors are positive: one state is enough, equal to the first of four to the last bit.
+        gamma, beta, shift = self._coefficients()
+        w = shift + u
+        states = _log1p(w, gamma) if least_product > -_NEAR else _log_of(w, beta + gamma * u, gamma)
+        total = multisets.sum(states)
+        log = gamma * total
+        near = log.abs() < _NEAR
+        smooth = _expm1(torch.where(near, total, 0), gamma) - shift
+        other = (torch.where(near, 0, log).exp() - beta) / _nonzero(gamma)
+        return torch.where(near, smooth, other).to(u.dtype)
+
+    @torch.no_grad()
+    def _least(self, u: Tensor) -> list[float]:
+        r"""Returns the least factor and the least :math:`\gamma w`; -inf if reading them would wait for a device."""
+        unknown = [-math.inf, -math.inf]
+        if u.device.type != "cpu" or torch.compiler.is_compiling() or u.numel() == 0:
+            return unknown
+        gamma, beta, shift = self._coefficients()
+        # Both are monotonic in u, rounded too, so that the ends decide.
+        ends = torch.stack(torch.aminmax(u.detach(), dim=0)).double()
+        least = torch.stack(((beta + gamma * ends).amin(), (gamma * (shift + ends)).amin()))
+        try:
+            found: list[float] = least.tolist()
+        except RuntimeError:  # under vmap
+            return unknown
+        return found
 
     def _coefficients(self) -> tuple[Tensor, Tensor, Tensor]:
         """Returns :math:`\\gamma`, :math:`\\beta = 1 + \\gamma s` and :math:`s`."""
@@ -169,17 +217,105 @@ class Polynomial(Law):
         return f"gamma={self.gamma.tolist()}, shift={self.shift.tolist()}"
 
 
-def _log1p_ratio(z: Tensor) -> Tensor:
-    r""":math:`\log(1 + z) / z`, smooth through 0."""
-    small = z.abs() < 1e-2
-    series = 1 - z * (1 / 2 - z * (1 / 3 - z * (1 / 4 - z * (1 / 5 - z * (1 / 6 - z * (1 / 7 - z / 8))))))
-    safe = torch.where(small, 1, z)
-    return torch.where(small, series, safe.log1p() / safe)
+def _log_of(w: Tensor, factor: Tensor, gamma: Tensor) -> Tensor:
+    r""":math:`\log |1 + \gamma w| / \gamma`, of the factor itself where it is closer to the absorbing element."""
+    near = gamma * w > -_NEAR
+    far = torch.where(near, 1, factor).abs().log() / torch.where(near, 1, gamma)
+    return torch.where(near, _log1p(torch.where(near, w, 0), gamma), far)
 
 
-def _expm1_ratio(z: Tensor) -> Tensor:
-    r""":math:`(e^z - 1) / z`, smooth through 0."""
-    small = z.abs() < 1e-2
-    series = 1 + z / 2 * (1 + z / 3 * (1 + z / 4 * (1 + z / 5 * (1 + z / 6 * (1 + z / 7 * (1 + z / 8))))))
-    safe = torch.where(small, 1, z)
-    return torch.where(small, series, torch.expm1(safe) / safe)
+def _log1p(w: Tensor, gamma: Tensor) -> Tensor:
+    result: Tensor = _Log1p.apply(w, gamma)  # type: ignore[no-untyped-call]
+    return result
+
+
+def _expm1(t: Tensor, gamma: Tensor) -> Tensor:
+    result: Tensor = _Expm1.apply(t, gamma)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _Log1p(torch.autograd.Function):
+    r""":math:`\log(1 + \gamma w) / \gamma`, smooth in :math:`\gamma` through 0, for :math:`\gamma w > -1`.
+
+    Much cheaper than a composition, which keeps a dozen tensors of all elements.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(w: Tensor, gamma: Tensor) -> Tensor:
+        log = (gamma * w).log1p_().div_(_nonzero(gamma))
+        return torch.where(gamma.abs() < _TINY, w, log)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs, output)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        w, gamma, log = ctx.saved_tensors
+        of_w = gradient / (gamma * w).add_(1)
+        return of_w, _of_gamma(gradient, w, gamma, log, of_w, _LOG1P) if ctx.needs_input_grad[1] else None
+
+
+class _Expm1(torch.autograd.Function):
+    r""":math:`(e^{\gamma t} - 1) / \gamma`, smooth in :math:`\gamma` through 0; the inverse of :class:`_Log1p`."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(t: Tensor, gamma: Tensor) -> Tensor:
+        return torch.where(gamma.abs() < _TINY, t, (gamma * t).expm1_().div_(_nonzero(gamma)))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs, output)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        t, gamma, power = ctx.saved_tensors
+        of_t = gradient * (gamma * t).exp_()
+        return of_t, _of_gamma(gradient, t, gamma, power, of_t, _EXPM1) if ctx.needs_input_grad[1] else None
+
+
+def _nonzero(gamma: Tensor) -> Tensor:
+    return torch.where(gamma == 0, 1, gamma)
+
+
+def _of_gamma(
+    gradient: Tensor, x: Tensor, gamma: Tensor, value: Tensor, of_x: Tensor, series: Sequence[float]
+) -> Tensor:
+    r"""Returns the gradient by :math:`\gamma` of a function :math:`f(\gamma x) / \gamma`, summed over elements.
+
+    Arguments:
+        gradient: Gradient by the value, with shape :math:`(*, d)`.
+        x: The elements.
+        gamma: The coefficient.
+        value: The values.
+        of_x: Gradient by the elements.
+        series: Taylor coefficients of the derivative divided by :math:`x^2`, in powers of :math:`\gamma x`.
+    """
+    least, most = torch.aminmax(x.detach().reshape(-1, x.shape[-1]), dim=0)
+    size = gamma.detach().abs() * torch.maximum(-least, most)
+    small = size < _SMALL
+    result = torch.zeros_like(small, dtype=x.dtype)
+    # Most often all or none are small, or gamma is still 0, which is known at once on a CPU.
+    if _may_be(small.any()):
+        power, sums = gradient * x, torch.zeros_like(result)
+        for k, c in enumerate(series if _may_be((small & (size > _SMALLER)).any()) else series[:2]):
+            power = power * x if torch.is_grad_enabled() else power.mul_(x)
+            sums = sums + c * gamma**k * _summed(power)
+        result = torch.where(small, sums, result)
+    if _may_be(~small.all()):
+        difference = (of_x * x).addcmul_(gradient, value, value=-1)
+        result = torch.where(small, result, _summed(difference) / _nonzero(gamma))
+    return result.sum_to_size(gamma.shape)
+
+
+def _may_be(x: Tensor) -> bool:
+    """Returns whether a condition holds; True if reading it would wait for a device."""
+    return x.device.type != "cpu" or bool(peek(x, True))
+
+
+def _summed(x: Tensor) -> Tensor:
+    return x.reshape(-1, x.shape[-1]).sum(0)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from abelnet.laws.base import Law, PlainForm
+from abelnet.laws.logs import LogSum
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -37,6 +38,9 @@ class Sum(Law):
 
     def inverse(self, u: Tensor) -> Tensor:
         return -u
+
+    def in_logs(self) -> LogSum:
+        return LogSum()
 
     def plain_form(self) -> PlainForm:
         return PlainForm("sum", torch.ones(1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64))

@@ -6,9 +6,12 @@ __all__ = ["FlatAdam"]
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adam import adam
+from torch.optim.adamw import adamw
 
 from abelnet.training.settings import Settings
 
@@ -26,34 +29,37 @@ class FlatAdam:
     def __init__(self, parameters: Sequence[nn.Parameter], settings: Settings) -> None:
         self._parameters, self._average = list(parameters), settings.average
         self._flat = _flatten(self._parameters)
-        kind = torch.optim.AdamW if settings.decoupled else torch.optim.Adam
-        self._adam = kind(
-            [flat for flat, _ in self._flat],
-            lr=settings.lr,
-            betas=settings.betas,
+        # The functional form: constructing torch.optim.Adam imports torch._dynamo, which takes seconds.
+        self._update: Callable[..., None] = partial(
+            adamw if settings.decoupled else adam,
+            beta1=settings.betas[0],
+            beta2=settings.betas[1],
             weight_decay=settings.weight_decay,
+            eps=1e-8,
+            amsgrad=False,
+            maximize=False,
             fused=True,
         )
+        self._lr = settings.lr
+        self._states = [_initial_state(flat) for flat, _ in self._flat]
 
     def set_lr(self, lr: float) -> None:
         """Sets the learning rate."""
-        self._adam.param_groups[0]["lr"] = lr
+        self._lr = lr
 
+    @torch.no_grad()
     def step(self) -> None:
         """Performs one optimization step and clears the gradients."""
-        for flat, members in self._flat:
-            gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in members]
-            flat.grad = torch.cat([gradient.reshape(-1) for gradient in gradients])
+        for (flat, members), state in zip(self._flat, self._states, strict=True):
+            gradient = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in members])
             for p in members:
                 p.grad = None
-        self._adam.step()
-        if self._average is not None:
-            with torch.no_grad():
-                for flat, _ in self._flat:
-                    # In Adam's own state, so that it is saved, restored and pruned with it.
-                    state = self._adam.state[flat]
-                    share = max(1 - self._average, 1 / state["step"].item())
-                    state.setdefault("average", torch.zeros_like(flat)).lerp_(flat, share)
+            moments = [state["exp_avg"]], [state["exp_avg_sq"]]
+            self._update([flat], [gradient], *moments, [], [state["step"]], lr=self._lr)
+            if self._average is not None:
+                share = max(1 - self._average, 1 / state["step"].item())
+                # In the same state, so that it is saved, restored and pruned with it.
+                state.setdefault("average", torch.zeros_like(flat)).lerp_(flat, share)
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
@@ -61,54 +67,52 @@ class FlatAdam:
         if self._average is None:
             yield
             return
-        kept = [flat.detach().clone() for flat, _ in self._flat]
-        for flat, _ in self._flat:
-            flat.detach().copy_(self._adam.state[flat]["average"])
+        kept = [flat.clone() for flat, _ in self._flat]
+        for (flat, _), state in zip(self._flat, self._states, strict=True):
+            flat.copy_(state["average"])
         try:
             yield
         finally:
             for (flat, _), values in zip(self._flat, kept, strict=True):
-                flat.detach().copy_(values)
+                flat.copy_(values)
 
     @contextmanager
     def selecting(self, rows_of: Callable[[Tensor], Tensor]) -> Iterator[None]:
         """Keeps some rows of the state; the caller selects the same rows of the parameters inside the context."""
-        states = []
-        for flat, members in self._flat:
-            state = self._adam.state.pop(flat, {})
+        for (_, members), state in zip(self._flat, self._states, strict=True):
             for key in state.keys() - {"step"}:
                 parts = zip(_split(state[key], members), members, strict=True)
                 state[key] = torch.cat([rows_of(part.view_as(p)).reshape(-1) for part, p in parts])
-            states.append(state)
         yield
         self._flat = _flatten(self._parameters)
-        self._adam.param_groups[0]["params"] = [flat for flat, _ in self._flat]
-        self._adam.state.update({flat: state for (flat, _), state in zip(self._flat, states, strict=True)})
 
     def state_dict(self) -> dict[str, Tensor]:
         """Returns the state as tensors."""
-        return {
-            f"adam.{key}.{i}": value
-            for i, (flat, _) in enumerate(self._flat)
-            for key, value in self._adam.state[flat].items()
-        }
+        return {f"adam.{key}.{i}": value for i, state in enumerate(self._states) for key, value in state.items()}
 
     def load_state_dict(self, tensors: Mapping[str, Tensor]) -> None:
         """Loads a state; other tensors in the mapping are ignored."""
         keys = ("step", "exp_avg", "exp_avg_sq", *(["average"] if self._average is not None else []))
-        for i, (flat, _) in enumerate(self._flat):
-            self._adam.state[flat] = {key: tensors[f"adam.{key}.{i}"] for key in keys}
+        self._states = [{key: tensors[f"adam.{key}.{i}"] for key in keys} for i in range(len(self._flat))]
 
 
-def _flatten(parameters: Sequence[nn.Parameter]) -> list[tuple[nn.Parameter, list[nn.Parameter]]]:
+def _initial_state(flat: Tensor) -> dict[str, Tensor]:
+    return {
+        "step": torch.zeros((), dtype=torch.float32, device=flat.device),
+        "exp_avg": torch.zeros_like(flat),
+        "exp_avg_sq": torch.zeros_like(flat),
+    }
+
+
+def _flatten(parameters: Sequence[nn.Parameter]) -> list[tuple[Tensor, list[nn.Parameter]]]:
     """Moves parameters of equal device and dtype into one flat tensor, and makes each a view of its part."""
     kinds: dict[tuple[torch.device, torch.dtype], list[nn.Parameter]] = {}
     for p in parameters:
         kinds.setdefault((p.device, p.dtype), []).append(p)
     result = []
     for members in kinds.values():
-        flat = nn.Parameter(torch.cat([p.detach().reshape(-1) for p in members]))
-        for p, part in zip(members, _split(flat.detach(), members), strict=True):
+        flat = torch.cat([p.detach().reshape(-1) for p in members])
+        for p, part in zip(members, _split(flat, members), strict=True):
             p.data = part.view_as(p)
         result.append((flat, members))
     return result

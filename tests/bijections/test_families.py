@@ -9,7 +9,7 @@ import pytest
 import torch
 from cases import FAMILY_CASES
 
-from abelnet import AbelnetError, Generator
+from abelnet import AbelianGroup, AbelnetError, Generator
 from abelnet.bijections import FAMILIES
 
 
@@ -127,3 +127,47 @@ def test_names_of_means() -> None:
     assert FAMILIES["centered exponential"].mean_name(-2.0, 1e6) == "log-mean-exp, k=-2"
     assert FAMILIES["affine"].mean_name() == "arithmetic mean"
     assert FAMILIES["arcsinh"].mean_name(1.0) is None
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("k", "x"), [(1.0, 100.0), (1.0, -200.0), (-2.0, 1e4), (0.5, -1e6)])
+def test_exponentials_do_not_overflow(k: float, x: float, dtype: torch.dtype) -> None:
+    group = AbelianGroup(Generator(1, "exponential", [k], dtype=dtype))
+    values = torch.full((2, 1), x, dtype=dtype, requires_grad=True)
+    expected = torch.tensor([x + math.log(2) / k], dtype=dtype)
+    for result in (group.reduce(values), group(values[0], values[1]), group.power(values[0], 2)):
+        torch.testing.assert_close(result, expected)
+    torch.testing.assert_close(group.cumulative(values)[-1], expected)
+    torch.testing.assert_close(group.mean(values), values[0])
+    (gradient,) = torch.autograd.grad(group.reduce(values).sum(), values)
+    torch.testing.assert_close(gradient, torch.full_like(gradient, 0.5))
+
+
+@pytest.mark.parametrize("p", [-30.0, -1.0, 0.5, 2.0, 40.0])
+def test_powers_do_not_overflow(p: float) -> None:
+    group = AbelianGroup(Generator(1, "positive power", [p]))
+    for x in (1e-30, 1.0, 1e6, 1e30):
+        torch.testing.assert_close(
+            group.reduce(torch.full((4, 1), x)), torch.tensor([x * 4 ** (1 / p)]), rtol=2e-5, atol=0
+        )
+
+
+@pytest.mark.parametrize("kind", ["power", "positive power"])
+@pytest.mark.parametrize("p", [1 / 3, 0.5, 2.0])
+def test_gradients_of_powers_at_zero_are_finite(kind: str, p: float) -> None:
+    group = AbelianGroup(Generator(1, kind, [p], dtype=torch.float64))
+    x = torch.tensor([[0.0], [0.0], [0.0], [2.0]], dtype=torch.float64, requires_grad=True)
+    result = group.reduce(x, ptr=torch.tensor([0, 0, 2, 4]))
+    torch.testing.assert_close(result[:, 0], torch.tensor([0.0, 0.0, 2.0], dtype=torch.float64))
+    result.sum().backward()
+    assert x.grad is not None
+    assert all(tensor.grad is not None and tensor.grad.isfinite().all() for tensor in (x, *group.parameters()))
+
+
+@pytest.mark.parametrize(("kind", "theta"), [("exponential", 1.0), ("positive power", -1.0)])
+def test_no_identity_outside_the_numbers(kind: str, theta: float) -> None:
+    group = AbelianGroup(Generator(1, kind, [theta]))
+    with pytest.raises(AbelnetError, match="expected no empty set, since the operation has no identity"):
+        group.reduce(torch.ones(2, 1), ptr=torch.tensor([0, 0, 2]))
+    with pytest.raises(AbelnetError, match="identity is outside the domain"):
+        group.identity()

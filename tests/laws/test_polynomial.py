@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import product
+import math
+from itertools import combinations, product
 
 import pytest
 import sympy
 import torch
 from sympy import Poly, Rational, expand, lambdify, symbols
 
-from abelnet import AbelnetError, Constant, Law, Polynomial
+from abelnet import AbelnetError, Constant, Law, Multisets, Polynomial
 
 u, v, w = symbols("u v w")
 alpha, beta, gamma = symbols("alpha beta gamma")
@@ -108,3 +109,51 @@ def test_identity_inverses_and_absorbing_elements_are_those_of_the_paper(name: s
 def test_with_beta_one_a_single_coefficient_spans_sums_and_products() -> None:
     for value in (0.0, 1e-9, 0.5, -2.0):
         assert is_zero(Polynomial(gamma=value).expression(u, v) - (u + v + value * u * v))
+
+
+@pytest.mark.parametrize("gamma", [0.0, 1e-300, 1e-9, -1e-4, 0.3, -0.9, 40.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_sets_of_positive_factors_have_the_same_bits_beside_others(gamma: float, dtype: torch.dtype) -> None:
+    # Alone they are folded with one state per element, beside a zero or negative factor with four.
+    law = Polynomial([gamma, gamma, 0.5], trainable="gamma")
+    u = torch.rand(40, 3, dtype=dtype) * torch.tensor([1.0, 1e-6, 3.0], dtype=dtype)
+    index = torch.arange(40) % 7
+    pole = -1 / gamma if abs(gamma) > 1e-6 else -2.0
+    bad = torch.tensor([[pole] * 3, [2 * pole] * 3], dtype=dtype)
+    bad[:, 2] = torch.tensor([-2.0, -4.0], dtype=dtype)
+    more, places = torch.cat((u, bad)), torch.cat((index, torch.tensor([7, 7])))
+    results = []
+    for values, of in ((u, index), (more, places)):
+        values = values.clone().requires_grad_()
+        result = law.reduce(values, Multisets(values, 3, index=of))[:7]
+        (slope,) = torch.autograd.grad(result.sum(), values)
+        results.append((result, slope[:40]))
+    assert torch.equal(results[0][0], results[1][0])
+    torch.testing.assert_close(results[0][1], results[1][1], rtol=1e-6 if dtype == torch.float32 else 1e-13, atol=0)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 1e-9, 1e-5, 1e-4, 1e-3, -0.02, 0.5, -0.4])
+@pytest.mark.parametrize("spread", [1.0, 1e-4])
+def test_gradients_are_those_of_the_product(gamma: float, spread: float) -> None:
+    # The reference is the exact polynomial in gamma, sums of products of distinct elements.
+    u = (spread * torch.tensor([[0.7], [-1.3], [2.1], [0.4]], dtype=torch.float64)).requires_grad_()
+    law = Polynomial([gamma], trainable="gamma")
+    result = law.reduce(u, Multisets(u, 1)).sum()
+    of_u, of_gamma = torch.autograd.grad(result, (u, law.gamma), create_graph=True)
+    (twice,) = torch.autograd.grad(of_gamma.sum(), law.gamma, retain_graph=True)
+    x = u.detach()[:, 0].tolist()
+    sums = [sum(math.prod(chosen) for chosen in combinations(x, k)) for k in range(1, 5)]
+    assert of_gamma.item() == pytest.approx(sum(k * gamma ** (k - 1) * sums[k] for k in range(1, 4)), rel=1e-10)
+    assert twice.item() == pytest.approx(
+        2 * sums[2] + 6 * gamma * sums[3], rel=1e-4 if abs(gamma) * spread < 1e-3 else 1e-6
+    )
+    for i in range(4):
+        others = math.prod(1 + gamma * one for j, one in enumerate(x) if j != i)
+        assert of_u[i].item() == pytest.approx(others, rel=1e-13)
+
+
+def test_a_shared_gamma_gets_the_sum_of_gradients() -> None:
+    u = torch.rand(5, 3, dtype=torch.float64)
+    shared, own = Polynomial([0.2], trainable="gamma"), Polynomial([0.2] * 3, trainable="gamma")
+    slopes = [torch.autograd.grad(law.reduce(u, Multisets(u, 3)).sum(), law.gamma)[0] for law in (shared, own)]
+    torch.testing.assert_close(slopes[0], slopes[1].sum(0, keepdim=True))

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from abelnet.bijections.slopes import EVERYWHERE, Region
 from abelnet.config import Configurable
+from abelnet.errors import AbelnetError
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -81,6 +82,17 @@ class Family(Configurable, ABC):
     @abstractmethod
     def inverse(self, u: Tensor, *theta: Number) -> Tensor:
         r"""Returns :math:`g_\theta^{-1}(u)` for :math:`u` in the codomain."""
+
+    has_log_form: ClassVar[bool] = False
+    r"""Whether :math:`g_\theta` is positive and :meth:`log` and :meth:`inverse_of_log` are defined."""
+
+    def log(self, x: Tensor, *theta: Number) -> Tensor:
+        r"""Returns :math:`\log g_\theta(x)`, which does not overflow where :math:`g_\theta(x)` does."""
+        raise AbelnetError(f"log: expected a family with a logarithmic form, got {self.name}")
+
+    def inverse_of_log(self, u: Tensor, *theta: Number) -> Tensor:
+        r"""Returns :math:`g_\theta^{-1}(e^u)`."""
+        raise AbelnetError(f"inverse_of_log: expected a family with a logarithmic form, got {self.name}")
 
     @abstractmethod
     def log_slope(self, x: Tensor, *theta: Number) -> Tensor:

@@ -25,12 +25,19 @@ class _Exponential(Family):
     formula = "exp(k x)"
     parameters = ("k",)
     parameters_are = ("nonzero",)
+    has_log_form = True
 
     def forward(self, x: Tensor, *theta: Number) -> Tensor:
-        return torch.exp(theta[0] * x)
+        return self.log(x, *theta).exp()
 
     def inverse(self, u: Tensor, *theta: Number) -> Tensor:
-        return torch.where(u > 0, u, math.nan).log() / theta[0]
+        return self.inverse_of_log(torch.where(u > 0, u, math.nan).log(), *theta)
+
+    def log(self, x: Tensor, *theta: Number) -> Tensor:
+        return theta[0] * x
+
+    def inverse_of_log(self, u: Tensor, *theta: Number) -> Tensor:
+        return u / theta[0]
 
     def log_slope(self, x: Tensor, *theta: Number) -> Tensor:
         (k,) = theta
@@ -70,14 +77,21 @@ class _CenteredExponential(Family):
     formula = "exp(k (x - c))"
     parameters = ("k", "c")
     parameters_are = ("nonzero", "finite")
+    has_log_form = True
 
     def forward(self, x: Tensor, *theta: Number) -> Tensor:
-        k, c = theta
-        return torch.exp(k * (x - c))
+        return self.log(x, *theta).exp()
 
     def inverse(self, u: Tensor, *theta: Number) -> Tensor:
+        return self.inverse_of_log(torch.where(u > 0, u, math.nan).log(), *theta)
+
+    def log(self, x: Tensor, *theta: Number) -> Tensor:
         k, c = theta
-        return torch.where(u > 0, u, math.nan).log() / k + c
+        return k * (x - c)
+
+    def inverse_of_log(self, u: Tensor, *theta: Number) -> Tensor:
+        k, c = theta
+        return u / k + c
 
     def log_slope(self, x: Tensor, *theta: Number) -> Tensor:
         k, c = theta

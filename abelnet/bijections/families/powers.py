@@ -73,10 +73,10 @@ class _Power(Family):
     parameters_are = ("nonzero",)
 
     def forward(self, x: Tensor, *theta: Number) -> Tensor:
-        return x.sign() * x.abs() ** theta[0]
+        return _raised(x, theta[0])
 
     def inverse(self, u: Tensor, *theta: Number) -> Tensor:
-        return u.sign() * u.abs() ** (1 / theta[0])
+        return _raised(u, 1 / theta[0])
 
     def log_slope(self, x: Tensor, *theta: Number) -> Tensor:
         (p,) = theta
@@ -105,6 +105,14 @@ class _Power(Family):
 class _PositivePower(_Power):
     name = "positive power"
     formula = "x^p"
+    has_log_form = True
+
+    def log(self, x: Tensor, *theta: Number) -> Tensor:
+        # The gradient at 0 is that of a constant: the true one is infinite if p < 1.
+        return torch.where(x > 0, theta[0] * torch.where(x > 0, x, 1).log(), -math.inf)
+
+    def inverse_of_log(self, u: Tensor, *theta: Number) -> Tensor:
+        return (u / theta[0]).exp()
 
     def expression(self, x: Expr, *theta: Expr) -> Expr:
         return x ** theta[0]
@@ -149,6 +157,14 @@ def _is_positive(values: Tensor, results: Tensor) -> bool:
 def _powers(values: Tensor) -> list[tuple[float, ...]]:
     below = [-3.0, -2.0, -1.0, -0.5] if float(values.min()) > 0 else []
     return [(p,) for p in (1 / 3, 0.5, 0.75, 1.5, 2.0, 3.0, 5.0, *below)]
+
+
+def _raised(x: Tensor, p: Number) -> Tensor:
+    """Returns a power of the magnitude, with the sign of the number; NaN at a pole."""
+    zero = x == 0
+    # The gradient at 0 is 0: the true one is infinite if p < 1.
+    at_zero = torch.where(torch.as_tensor(p, dtype=x.dtype, device=x.device) > 0, 0.0, math.nan)
+    return torch.where(zero, at_zero.to(x.dtype), x.sign() * torch.where(zero, 1, x.abs()) ** p)
 
 
 def _signed_power(x: Expr, p: Expr) -> Expr:

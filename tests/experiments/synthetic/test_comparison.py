@@ -11,14 +11,14 @@ from abelnet import AbelnetError
 from abelnet.experiments.synthetic.comparison import SIZES, Experiment, run
 from abelnet.files import read_json
 
-OPTIONS = ["--op", "sum", "--trials", "8", "--seeds", "2", "--epochs", "8", "--jobs", "2", "--prune"]
+OPTIONS = ["--op", "sum", "--trials", "6", "--seeds", "2", "--epochs", "4", "--jobs", "2", "--prune"]
 
 
 def test_killed_and_resumed_it_comes_to_the_same_results(tmp_path: Path) -> None:
     # One unit is done, one is at work, one has yet to start.
     whole = killed_and_resumed(["synthetic", *OPTIONS], tmp_path, ["parts/*.json"])
     for row in whole["rows"]:
-        assert len(row["trials"]) == 8
+        assert len(row["trials"]) == 6
         assert {trial["pruned_after"] for trial in row["trials"]} >= {None, 2}
         assert len(row["small"]) == len(row["large"]) == 2
         assert len({*row["seeds"], *row["data_seeds"]}) == 4  # a model and its data share no random numbers

@@ -1,0 +1,107 @@
+r"""Operations as set-pooling layers, which are finite for all finite elements and have a result for empty sets."""
+
+from __future__ import annotations
+
+__all__ = ["Aggregation"]
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from abelnet.bijections.slopes import EVERYWHERE, Region
+from abelnet.checks import check_dtype, check_number, is_checking, set_checks_enabled
+from abelnet.config import Configurable
+from abelnet.multisets import Multisets, MultisetValues
+from abelnet.operation import Operation
+
+
+class Aggregation(Configurable, nn.Module):
+    r"""Set pooling by an operation, :math:`x_1 \circ \dots \circ x_n`, as a layer of a network.
+
+    Where :meth:`abelnet.Operation.reduce` raises, a layer goes on: elements outside the domain of the bijection count
+    as the nearest one inside, and an empty set gives the identity, or ``fill`` if there is none. On elements of the
+    domain and sets that are not empty it is :meth:`~abelnet.Operation.reduce` itself.
+
+    Arguments:
+        operation: The operation :math:`\circ`.
+        fill: Result of an empty set if the operation has no identity; PyTorch Geometric has 0 too.
+        margin: Distance from an open end of the domain at which elements are kept.
+
+    Example:
+        >>> from abelnet import AbelianGroup, Generator
+        >>> parallel = Aggregation(AbelianGroup(Generator(1, "positive power", [-1.0])))
+        >>> x = torch.tensor([[2.0], [2.0], [-5.0]])
+        >>> parallel(x, index=torch.tensor([0, 0, 2]), dim_size=3)[:, 0]
+        tensor([1.0000e+00, 0.0000e+00, 1.0000e-06], grad_fn=<SelectBackward0>)
+    """
+
+    def __init__(self, operation: Operation, *, fill: float = 0.0, margin: float = 1e-6) -> None:
+        super().__init__()
+        check_number("fill", fill)
+        check_number("margin", margin, above=0)
+        self.operation, self.fill, self.margin = operation, float(fill), float(margin)
+
+    @property
+    def channels(self) -> int:
+        """Number of channels :math:`c`."""
+        return self.operation.dim
+
+    def reset_parameters(self) -> None:
+        """Resets the operation to its initial values."""
+        self.operation.reset_parameters()
+
+    def forward(
+        self,
+        values: MultisetValues,
+        *,
+        mask: Tensor | None = None,
+        index: Tensor | None = None,
+        ptr: Tensor | None = None,
+        dim_size: int | None = None,
+    ) -> Tensor:
+        r"""Aggregates each set. Arguments and shapes are those of :meth:`abelnet.Operation.reduce`."""
+        multisets = Multisets.of(values, self.channels, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
+        check_dtype("values", multisets.values, self.operation.bijection)
+        if not is_checking():
+            return self._fold(multisets)
+        with set_checks_enabled(False):  # what they raise for is dealt with here
+            return self._fold(multisets)
+
+    def _fold(self, multisets: Multisets) -> Tensor:
+        encode, law, decode = self.operation.folding
+        bijection = self.operation.bijection
+        folded = law.reduce(encode(self._inside(multisets.values, bijection.domain)), multisets)
+        empty = (multisets.sizes == 0)[..., None]
+        # Not after the inverse: its gradient at the fold of nothing may be NaN, and 0 times NaN is NaN.
+        some = encode(self._inside(multisets.values.new_zeros(self.channels), bijection.domain))
+        folded = torch.where(empty, some, folded)
+        if law is self.operation.law:
+            folded = self._inside(folded, bijection.codomain)
+        result = torch.where(empty, self._empty(folded), decode(folded))
+        # Beyond the largest number a result is that number.
+        limit = torch.finfo(result.dtype).max
+        return result.clamp(-limit, limit)
+
+    def _empty(self, like: Tensor) -> Tensor:
+        identity = self.operation.law.identity(self.channels)
+        if identity is None or not self.operation.bijection.is_injective:
+            return like.new_full((self.channels,), self.fill)
+        found = self.operation.bijection.inverse(identity.to(like.device, like.dtype))
+        return torch.where(found.isfinite(), found, self.fill)
+
+    def _inside(self, x: Tensor, region: Region) -> Tensor:
+        """Moves numbers into a region with open ends."""
+        if region is EVERYWHERE:
+            return x
+        low, high = (torch.as_tensor(end, dtype=torch.float64, device=x.device) for end in region)
+        # An end that belongs to the region is given as the next number beyond it.
+        margin = self.margin * (high - low).clamp(max=1)
+        ends = low + torch.where((low < 0) & (low > -1e-300), 0, margin), high - margin
+        return torch.maximum(torch.minimum(x, ends[1].to(x.dtype)), ends[0].to(x.dtype))
+
+    def config(self) -> dict[str, Any]:
+        return {"operation": self.operation, "fill": self.fill, "margin": self.margin}
+
+    def extra_repr(self) -> str:
+        return f"fill={self.fill:g}"

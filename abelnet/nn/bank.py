@@ -1,0 +1,319 @@
+r"""Gated bank: an aggregation layer that finds its own law."""
+
+from __future__ import annotations
+
+__all__ = ["Channelwise", "GatedBank"]
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from abelnet.aggregation import Aggregation
+from abelnet.checks import check_count, check_dtype, check_number
+from abelnet.config import Configurable
+from abelnet.discovery.formula import formula
+from abelnet.errors import AbelnetError
+from abelnet.multisets import Multisets, MultisetValues
+from abelnet.nn.members import (
+    Curve,
+    Exponentials,
+    Extremes,
+    Logarithms,
+    Member,
+    Polynomials,
+    Powers,
+    Scene,
+    Totals,
+)
+from abelnet.operation import Operation
+
+# Temperatures of the gates at the beginning and at the end of annealing.
+_HOT, _COLD = 1.0, 0.15
+# Results of a member beyond this many units are of no use to the mixture, and their gradients spoil those of others.
+_LIMIT = 1e4
+
+
+class GatedBank(Configurable, nn.Module):
+    r"""Aggregation layer that finds its own law: exact laws side by side, and a gate per channel that chooses one.
+
+    .. math:: y = \sum_m g_m \, y_m, \quad g = \operatorname{softmax}(\ell / \tau), \quad
+        y_m = \varphi_m^{-1}(\varphi_m(x_1) *_m \dots *_m \varphi_m(x_n))
+
+    Members are sums and products, log-sum-exp, power sums, the means over these, maximum, minimum, and a monotonic
+    spline for what has no formula. All are stable, and finite with finite gradients for all finite elements. During
+    training, :meth:`anneal` lowers the temperature :math:`\tau` of the gates until one law per channel is left, which
+    trains on alone. :meth:`harden` returns it as exact operations, :meth:`laws` as formulas.
+
+    Elements are measured in units of their typical size in the first batch that is seen in training mode, so that one
+    configuration serves elements of any scale.
+
+    Arguments:
+        channels: Number of channels :math:`c`.
+        gates: ``"channel"`` for a law per channel, ``"shared"`` for one law with parameters per channel.
+        curves: Whether the bank contains a spline.
+        fill: Result of an empty set.
+
+    Example:
+        >>> bank = GatedBank(2)
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        >>> bank(x, index=torch.tensor([0, 0, 2]), dim_size=3).shape
+        torch.Size([3, 2])
+        >>> for step in range(100):  # a training step comes here
+        ...     bank.anneal(step / 100)
+        >>> len(bank.laws())
+        2
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        *,
+        gates: Literal["channel", "shared"] = "channel",
+        curves: bool = True,
+        fill: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.channels = check_count("channels", channels)
+        if gates not in ("channel", "shared"):
+            raise AbelnetError(f'gates: expected "channel" or "shared", got {gates!r}')
+        check_number("fill", fill)
+        self.gates, self.curves, self.fill = gates, bool(curves), float(fill)
+        members: list[Member] = [Polynomials(channels), Totals(channels), Extremes(channels), Logarithms(channels)]
+        members += [Exponentials(channels, rate) for rate in (1.0, -1.0, 6.0, -6.0)]
+        members += [Powers(channels, power) for power in (-1.0, 0.5, 2.0)]
+        members += [Curve(channels)] if curves else []
+        self.members = nn.ModuleList(members)
+        count = sum(len(member.names) for member in members)
+        self.logits = nn.Parameter(torch.zeros(channels if gates == "channel" else 1, count))
+        self.unit: Tensor
+        self.register_buffer("unit", torch.zeros(channels))  # 0 until the first batch
+        self.progress: Tensor
+        self.register_buffer("progress", torch.zeros(()))
+
+    def reset_parameters(self) -> None:
+        """Resets members and gates to their initial values, and forgets the scale of the elements."""
+        for member in self._members():
+            member.reset_parameters()
+        with torch.no_grad():
+            self.logits.zero_()
+            self.unit.zero_()
+            self.progress.zero_()
+
+    def anneal(self, progress: float) -> None:
+        """Sets how far training has come: the gates cool over the first half, then each channel keeps its best law.
+
+        Arguments:
+            progress: Completed fraction of training, from 0 to 1.
+
+        Example:
+            >>> bank = GatedBank(1)
+            >>> bank.anneal(0.5)
+            >>> sorted(set(bank.weights()[0].tolist()))
+            [0.0, 1.0]
+        """
+        check_number("progress", progress, least=0, most=1)
+        self.progress.fill_(progress)
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether each channel has kept one law."""
+        return float(self.progress) >= 0.5
+
+    def weights(self) -> Tensor:
+        """Returns the weight of each law in each channel, with shape :math:`(c, m)`."""
+        if self.is_hard:
+            chosen = nn.functional.one_hot(self.logits.detach().argmax(-1), self.logits.shape[-1]).to(self.logits.dtype)
+        else:
+            temperature = _HOT + (_COLD - _HOT) * 2 * self.progress
+            chosen = (self.logits / temperature).softmax(-1)
+        return chosen.expand(self.channels, -1)
+
+    def forward(
+        self,
+        values: MultisetValues,
+        *,
+        mask: Tensor | None = None,
+        index: Tensor | None = None,
+        ptr: Tensor | None = None,
+        dim_size: int | None = None,
+    ) -> Tensor:
+        r"""Aggregates each set, as :meth:`abelnet.Operation.reduce`; an empty set gives ``fill``.
+
+        Arguments:
+            values: Elements, :math:`(*, n, c)`, or :math:`(N, c)` with ``index`` or ``ptr``, or a list.
+            mask: True for elements, False for padding, :math:`(*, n)`.
+            index: Set of each element, :math:`(N)`, in any order.
+            ptr: Offset of each set, and :math:`N`, as in CSR, :math:`(B + 1)`.
+            dim_size: Number of sets :math:`B` with ``index``.
+
+        Returns:
+            One result per set, :math:`(*, c)` or :math:`(B, c)`.
+        """
+        multisets = Multisets.of(values, self.channels, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
+        check_dtype("values", multisets.values, self)
+        if self.training:
+            self._measure(multisets.values)
+        unit = torch.where(self.unit > 0, self.unit, 1)
+        scene = Scene(multisets, multisets.values / unit)
+        weights = self.weights()
+        used = weights.detach().any(0).tolist() if self.is_hard else [True] * weights.shape[-1]
+        chosen: list[tuple[Member, list[int]]] = []
+        first = 0
+        for member in self._members():
+            places = [first + i for i in range(len(member.names))]
+            first += len(places)
+            if any(used[place] for place in places):
+                chosen.append((member, places))
+        results, columns = [], []
+        for (member, places), total in zip(chosen, _sums([member for member, _ in chosen], scene), strict=True):
+            for place, result in zip(places, member.lower(total, scene), strict=True):
+                if used[place]:
+                    results.append(result if self.is_hard else result.clamp(-_LIMIT, _LIMIT))
+                    columns.append(place)
+        mixed = sum(weights[:, place] * result for place, result in zip(columns, results, strict=True))
+        filled = torch.where(scene.empty, self.fill, unit * mixed)
+        return filled.reshape(*multisets.shape, self.channels)
+
+    def laws(self) -> list[str]:
+        """Returns the law of each channel as a formula: the one with the largest gate.
+
+        Example:
+            >>> GatedBank(1).laws()
+            ['x∘y = x + y']
+        """
+        return [formula(self.operation(channel)) for channel in range(self.channels)]
+
+    def operation(self, channel: int) -> Operation:
+        """Returns the law of one channel, the one with the largest gate, as an exact operation in one dimension."""
+        return self._operation(self._best()[channel], [channel])
+
+    def harden(self) -> Channelwise:
+        """Returns the law of each channel, the one with the largest gate, as a layer of exact operations.
+
+        Example:
+            >>> hard = GatedBank(3).harden()
+            >>> hard(torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])).tolist()
+            [5.0, 7.0, 9.0]
+        """
+        best = self._best()
+        channels = [[c for c, place in enumerate(best) if place == one] for one in sorted({*best})]
+        operations = [self._operation(best[some[0]], some) for some in channels]
+        return Channelwise(operations, channels, fill=self.fill)
+
+    def _best(self) -> list[int]:
+        places: list[int] = self.logits.detach().argmax(-1).expand(self.channels).tolist()
+        return places
+
+    def _operation(self, place: int, channels: Sequence[int]) -> Operation:
+        owners = [(member, law) for member in self._members() for law in range(len(member.names))]
+        member, law = owners[place]
+        units = torch.where(self.unit > 0, self.unit, 1)[list(channels)]
+        return member.operation(law, channels, units).to(self.logits.device, self.logits.dtype)
+
+    @property
+    def names(self) -> list[str]:
+        """Name of each law, in the order of the gates."""
+        return [name for member in self._members() for name in member.names]
+
+    def _members(self) -> Sequence[Member]:
+        return list(self.members)  # type: ignore[arg-type]
+
+    @torch.no_grad()
+    def _measure(self, values: Tensor) -> None:
+        """Takes the typical size of the elements from the first batch."""
+        if len(values) == 0:
+            return
+        size = values.abs().mean(0)
+        tiny = torch.finfo(values.dtype).tiny * 1e8
+        size = torch.where((size > tiny) & size.isfinite(), size, 1)
+        self.unit.copy_(torch.where(self.unit > 0, self.unit, size))
+
+    def config(self) -> dict[str, Any]:
+        return {"channels": self.channels, "gates": self.gates, "curves": self.curves, "fill": self.fill}
+
+    def extra_repr(self) -> str:
+        return f"channels={self.channels}, gates={self.gates}, curves={self.curves}"
+
+
+def _sums(members: Sequence[Member], scene: Scene) -> list[Tensor | None]:
+    """Returns the sums over each set of what members lift, in one pass."""
+    lifted = [member.lift(scene) for member in members]
+    parts = [part for part in lifted if part is not None]
+    if not parts:
+        return [None] * len(members)
+    total = scene.multisets.sum(torch.cat(parts, -1) if len(parts) > 1 else parts[0])
+    split = iter(torch.split(total.reshape(-1, total.shape[-1]), [part.shape[-1] for part in parts], -1))
+    return [None if part is None else next(split) for part in lifted]
+
+
+class Channelwise(Configurable, nn.Module):
+    """Operations side by side, each on channels of its own, as one set-pooling layer.
+
+    Arguments:
+        operations: The operations, which are exact, mergeable and can be saved.
+        channels: Channels of each operation, as many as it has dimensions; together all from 0 on, each once.
+        fill: Result of an empty set in channels whose operation has no identity.
+
+    Example:
+        >>> from abelnet import Generator, Maximum, Operation, Sum
+        >>> total, largest = (Operation(Generator(1, "affine"), law) for law in (Sum(), Maximum()))
+        >>> layer = Channelwise([total, largest], [[1], [0]])
+        >>> layer(torch.tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()
+        [3.0, 6.0]
+    """
+
+    def __init__(
+        self, operations: Sequence[Operation], channels: Sequence[Sequence[int]], *, fill: float = 0.0
+    ) -> None:
+        super().__init__()
+        if sorted(channel for some in channels for channel in some) != list(range(sum(map(len, channels)))) or [
+            len(some) for some in channels
+        ] != [operation.dim for operation in operations]:
+            dims = [operation.dim for operation in operations]
+            raise AbelnetError(f"channels: expected {dims} channels, each from 0 on once, got {list(channels)}")
+        self.aggregations = nn.ModuleList(Aggregation(operation, fill=fill) for operation in operations)
+        self.parts = [list(some) for some in channels]
+        self.fill = float(fill)
+        order = torch.tensor([channel for some in self.parts for channel in some])
+        self.order: Tensor
+        self.register_buffer("order", order.argsort(), persistent=False)
+
+    @property
+    def operations(self) -> list[Operation]:
+        """The operations."""
+        return [aggregation.operation for aggregation in self.aggregations]  # type: ignore[misc]
+
+    @property
+    def channels(self) -> int:
+        """Number of channels :math:`c`."""
+        return len(self.order)
+
+    def reset_parameters(self) -> None:
+        """Resets all operations to their initial values."""
+        for operation in self.operations:
+            operation.reset_parameters()
+
+    def forward(
+        self,
+        values: MultisetValues,
+        *,
+        mask: Tensor | None = None,
+        index: Tensor | None = None,
+        ptr: Tensor | None = None,
+        dim_size: int | None = None,
+    ) -> Tensor:
+        r"""Aggregates each set. Arguments and shapes are those of :meth:`abelnet.Operation.reduce`."""
+        multisets = Multisets.of(values, self.channels, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
+        if len(self.parts) == 1:
+            result: Tensor = self.aggregations[0](multisets)
+            return result
+        results = [one(multisets.columns(some)) for one, some in zip(self.aggregations, self.parts, strict=True)]
+        return torch.cat(results, -1).index_select(-1, self.order)
+
+    def config(self) -> dict[str, Any]:
+        return {"operations": self.operations, "channels": self.parts, "fill": self.fill}
+
+    def extra_repr(self) -> str:
+        return f"channels={self.channels}, fill={self.fill:g}"

@@ -1,0 +1,327 @@
+r"""Members of a gated bank: exact laws in a form that trains well and is finite for all finite elements."""
+
+from __future__ import annotations
+
+__all__ = ["Curve", "Exponentials", "Extremes", "Logarithms", "Member", "Polynomials", "Powers", "Scene", "Totals"]
+
+import copy
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+
+from abelnet.bijections import Affine, Chain, Generator, RationalQuadraticSpline
+from abelnet.laws import Law, Maximum, Mean, Minimum, Polynomial, Sum
+from abelnet.multisets import Multisets
+from abelnet.operation import Operation
+
+# Elements are measured in units of their typical size. Powers and logarithms treat smaller ones as this.
+_SMALLEST = 1e-6
+# Powers and products stay within exp(-30) and exp(30) units: farther out, they only spoil the gradients of others.
+_LOG_LIMIT = 30.0
+# Rates and exponents stay within these: beyond, the law is a maximum or minimum, or has no limit.
+_RATES = (1e-2, 1e3)
+
+
+class Scene:
+    """Elements of a batch in units of their typical size, and what several members need of them.
+
+    Arguments:
+        multisets: The sets.
+        z: Elements, with shape :math:`(N, c)`.
+    """
+
+    def __init__(self, multisets: Multisets, z: Tensor) -> None:
+        self.multisets, self.z = multisets, z
+
+    def _extreme(self, z: Tensor) -> Tensor:
+        return self.multisets.amax(z).reshape(-1, z.shape[-1])
+
+    @cached_property
+    def empty(self) -> Tensor:
+        """Whether each set is empty, with shape :math:`(B, 1)`."""
+        return self.multisets.sizes.reshape(-1, 1) == 0
+
+    @cached_property
+    def count(self) -> Tensor:
+        """Number of elements of each set, at least 1, with shape :math:`(B, 1)`."""
+        return self.multisets.sizes.reshape(-1, 1).clamp_min(1).to(self.z.dtype)
+
+    @cached_property
+    def largest(self) -> Tensor:
+        """Largest element of each set, :math:`(B, c)`; 0 if it is empty."""
+        return torch.where(self.empty, 0, self._extreme(self.z))
+
+    @cached_property
+    def smallest(self) -> Tensor:
+        """Smallest element of each set, :math:`(B, c)`; 0 if it is empty."""
+        return torch.where(self.empty, 0, -self._extreme(-self.z))
+
+    @cached_property
+    def below_largest(self) -> Tensor:
+        """Each element less the largest of its set, :math:`(N, c)`."""
+        return self.z - self.multisets.spread(self.largest.detach())
+
+    @cached_property
+    def above_smallest(self) -> Tensor:
+        """Each element less the smallest of its set, :math:`(N, c)`."""
+        return self.z - self.multisets.spread(self.smallest.detach())
+
+    @cached_property
+    def logs(self) -> Scene:
+        """The logarithms of the elements, which are taken as positive."""
+        scene = Scene(self.multisets, _log(self.z))
+        scene.__dict__.update(empty=self.empty, count=self.count)
+        # Logarithms are monotonic: nothing is sought twice.
+        scene.__dict__.update(largest=_log(self.largest), smallest=_log(self.smallest))
+        return scene
+
+
+class Member(nn.Module, ABC):
+    """Laws with one fold of the elements: the fold itself, and its mean if it has one.
+
+    Arguments:
+        channels: Number of channels :math:`c`.
+    """
+
+    names: tuple[str, ...]
+    """Name of each law."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.channels = channels
+
+    def reset_parameters(self) -> None:
+        """Resets to the initial values; a member without parameters has nothing to reset."""
+
+    def lift(self, scene: Scene) -> Tensor | None:
+        """Returns what is summed over each set, :math:`(N, k)`; None if nothing is."""
+        return None
+
+    @abstractmethod
+    def lower(self, total: Tensor | None, scene: Scene) -> list[Tensor]:
+        """Returns the result of each law, :math:`(B, c)`, from the sums :math:`(B, k)`; any number for empty sets."""
+
+    @abstractmethod
+    def operation(self, law: int, channels: Sequence[int], units: Tensor) -> Operation:
+        """Returns a law as an operation on some channels, of elements as they were before they were scaled.
+
+        Arguments:
+            law: Index of the law.
+            channels: Indices of the channels, :math:`(k)`.
+            units: Typical size of the elements in these channels, :math:`(k)`.
+        """
+
+
+class Totals(Member):
+    r"""The arithmetic mean."""
+
+    names = ("arithmetic mean",)
+
+    def lift(self, scene: Scene) -> Tensor:
+        return scene.z
+
+    def lower(self, total: Tensor | None, scene: Scene) -> list[Tensor]:
+        assert total is not None
+        return [total / scene.count]
+
+    def operation(self, law: int, channels: Sequence[int], units: Tensor) -> Operation:
+        return Operation(Generator(len(channels), "affine"), Mean())
+
+
+class Extremes(Member):
+    """Maximum and minimum."""
+
+    names = ("maximum", "minimum")
+
+    def lower(self, total: Tensor | None, scene: Scene) -> list[Tensor]:
+        return [scene.largest, scene.smallest]
+
+    def operation(self, law: int, channels: Sequence[int], units: Tensor) -> Operation:
+        return Operation(Generator(len(channels), "affine"), (Maximum, Minimum)[law]())
+
+
+class Polynomials(Member):
+    r"""Sums and products: :math:`u + v + \gamma u v` with :math:`u = z + s`, from the plain sum on.
+
+    Factors :math:`1 + \gamma u` below 0 count by their sign; one at 0 counts as :math:`10^{-6}`, so that its gradient
+    stays finite.
+    """
+
+    names = ("polynomial",)
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(channels)
+        self.gamma = nn.Parameter(torch.zeros(channels))
+        self.shift = nn.Parameter(torch.zeros(channels))
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        self.gamma.zero_()
+        self.shift.zero_()
+
+    def lift(self, scene: Scene) -> Tensor:
+        gamma = _nonzero(self.gamma)
+        u = scene.z + self.shift
+        q = gamma * u
+        factor = 1 + q
+        small = q.abs() < 1e-3
+        size = torch.where(small, 1, factor).abs().clamp_min(_SMALLEST)
+        return torch.cat((torch.where(small, u * (1 - q / 2 + q * q / 3), size.log() / gamma), factor < 0), -1)
+
+    def lower(self, total: Tensor | None, scene: Scene) -> list[Tensor]:
+        assert total is not None
+        gamma = _nonzero(self.gamma)
+        total, negatives = total.chunk(2, -1)
+        q = gamma * total
+        odd = negatives.detach().remainder(2) > 0.5
+        small = (q.abs() < 1e-3) & ~odd
+        safe = torch.where(small, 0, q).clamp(-_LOG_LIMIT, _LOG_LIMIT)
+        large = torch.where(odd, -safe.exp() - 1, safe.expm1()) / gamma
+        return [torch.where(small, total * (1 + q / 2 + q * q / 6), large) - self.shift]
+
+    def operation(self, law: int, channels: Sequence[int], units: Tensor) -> Operation:
+        gamma, shift = self.gamma.detach()[channels] / units, self.shift.detach()[channels] * units
+        return Operation(Generator(len(channels), "affine"), Polynomial(gamma, shift, trainable="both"))
+
+
+class Exponentials(Member):
+    r"""Log-sum-exp and log-mean-exp, :math:`\frac{1}{k} \log \sum_i e^{k z_i}`, measured from the extreme of each set.
+
+    Arguments:
+        channels: Number of channels :math:`c`.
+        rate: Initial rate :math:`k`, which keeps its sign.
+    """
+
+    kind = "exponential"
+
+    def __init__(self, channels: int, rate: float) -> None:
+        super().__init__(channels)
+        self.start = rate
+        self.log_rate = nn.Parameter(torch.full((channels,), math.log(abs(rate))))
+        self.names = self._names(rate)
+
+    def _names(self, rate: float) -> tuple[str, ...]:
+        return f"log-sum-exp {rate:+g}", f"log-mean-exp {rate:+g}"
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        self.log_rate.fill_(math.log(abs(self.start)))
+
+    @property
+    def rate(self) -> Tensor:
+        """The rate :math:`k` of each channel."""
+        low, high = map(math.log, _RATES)
+        return math.copysign(1.0, self.start) * self.log_rate.clamp(low, high).exp()
+
+    def lift(self, scene: Scene) -> Tensor:
+        return (self.rate * (scene.below_largest if self.start > 0 else scene.above_smallest)).exp()
+
+    def lower(self, total: Tensor | None, scene: Scene) -> list[Tensor]:
+        assert total is not None
+        # From a constant, the sum of exponentials has the right gradient by itself.
+        extreme = (scene.largest if self.start > 0 else scene.smallest).detach()
+        log = total.clamp_min(_SMALLEST).log()
+        return [extreme + log / self.rate, extreme + (log - scene.count.log()) / self.rate]
+
+    def operation(self, law: int, channels: Sequence[int], units: Tensor) -> Operation:
+        rates = self.rate.detach()[channels] / units
+        return Operation(Generator(len(channels), self.kind, [rates]), _fold_or_mean(law))
+
+
+class Powers(Exponentials):
+    r"""Power sums and power means, :math:`(\sum_i z_i^p)^{1/p}` of positive numbers: log-sum-exp of logarithms.
+
+    Arguments:
+        channels: Number of channels :math:`c`.
+        rate: Initial exponent :math:`p`, which keeps its sign.
+    """
+
+    kind = "positive power"
+
+    def _names(self, rate: float) -> tuple[str, ...]:
+        return f"power sum {rate:+g}", f"power mean {rate:+g}"
+
+    def lift(self, scene: Scene) -> Tensor:
+        return super().lift(scene.logs)
+
+    def lower(self, total: Tensor | None, scene: Scene) -> list[Tensor]:
+        return [_exp(result) for result in super().lower(total, scene.logs)]
+
+    def operation(self, law: int, channels: Sequence[int], units: Tensor) -> Operation:
+        return super().operation(law, channels, torch.ones_like(units))  # a power sum has no units
+
+
+class Logarithms(Member):
+    """The geometric mean of positive numbers, and their product."""
+
+    names = ("geometric mean", "product")
+
+    def lift(self, scene: Scene) -> Tensor:
+        return scene.logs.z
+
+    def lower(self, total: Tensor | None, scene: Scene) -> list[Tensor]:
+        assert total is not None
+        return [_exp(total / scene.count), _exp(total)]
+
+    def operation(self, law: int, channels: Sequence[int], units: Tensor) -> Operation:
+        if law == 0:
+            return Operation(Generator(len(channels), "logarithm", [0.0]), Mean())
+        # The product of n numbers in other units is a product with the factor 1 / unit ** (n - 1).
+        return Operation(Generator(len(channels), "affine"), Polynomial(1 / units, -units, trainable="both"))
+
+
+class Curve(Member):
+    """Sum and mean over a monotonic spline, for laws without a formula.
+
+    Arguments:
+        channels: Number of channels :math:`c`.
+        bins: Number of bins of the spline.
+        bound: Units within which the spline bends.
+    """
+
+    names = ("curve", "mean over a curve")
+
+    def __init__(self, channels: int, bins: int = 8, bound: float = 6.0) -> None:
+        super().__init__(channels)
+        self.bijection = Chain(Affine(channels), RationalQuadraticSpline(channels, bins=bins, bound=bound))
+
+    def reset_parameters(self) -> None:
+        self.bijection.reset_parameters()
+
+    def lift(self, scene: Scene) -> Tensor:
+        u: Tensor = self.bijection(scene.z)
+        return u
+
+    def lower(self, total: Tensor | None, scene: Scene) -> list[Tensor]:
+        assert total is not None
+        return [self.bijection.inverse(total), self.bijection.inverse(total / scene.count)]
+
+    def operation(self, law: int, channels: Sequence[int], units: Tensor) -> Operation:
+        curves = copy.deepcopy(self.bijection).curves()
+        mask = torch.zeros(self.channels, dtype=torch.bool)
+        mask[list(channels)] = True
+        for curve in curves:
+            curve.select(mask.to(units.device))
+        with torch.no_grad():
+            curves[0].log_scale -= units.log()  # type: ignore[operator]
+        return Operation(Chain(*curves), _fold_or_mean(law))
+
+
+def _fold_or_mean(law: int) -> Law:
+    return (Sum, Mean)[law]()
+
+
+def _nonzero(gamma: Tensor) -> Tensor:
+    return torch.where(gamma.abs() < 1e-8, 1e-8, gamma)
+
+
+def _log(z: Tensor) -> Tensor:
+    return z.clamp_min(_SMALLEST).log()
+
+
+def _exp(log: Tensor) -> Tensor:
+    return log.clamp(-_LOG_LIMIT, _LOG_LIMIT).exp()
