@@ -171,7 +171,7 @@ class _Monoid(nn.Module):
             left, right = x[:, ::2], x[:, 1::2]
             both = there[:, 1::2]
             u, v = left[both], right[both]
-            merged = (layer.gru_cell(u, v) + layer.gru_cell(v, u)) / 2
+            merged = layer.gru_cell(torch.cat((u, v)), torch.cat((v, u))).view(2, *u.shape).mean(0)
             x, there = left.masked_scatter(both[..., None], merged), there[:, ::2]
         return x[:, 0]
 

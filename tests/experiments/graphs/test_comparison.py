@@ -12,6 +12,7 @@ from abelnet import AbelnetError
 from abelnet.experiments.graphs import comparison
 from abelnet.experiments.graphs.comparison import PLACES, RATES, Experiment, median, run
 from abelnet.experiments.graphs.data import TASKS
+from abelnet.experiments.graphs.models import CHANNELS, FORMS
 from abelnet.experiments.graphs.rivals import AGGREGATIONS, BARE
 from abelnet.files import read_json
 
@@ -82,3 +83,12 @@ def test_bad_input(tmp_path: Path) -> None:
     (tmp_path / "experiment.json").write_text("{}")
     with pytest.raises(AbelnetError, match=r"folder: expected .* to be empty or have the same settings"):
         run(Experiment(models=("quann",)), tmp_path)
+
+
+def test_ours_has_one_loss_and_names_its_laws(tmp_path: Path) -> None:
+    experiment = Experiment(tasks=("parallel",), models=("bank",), seeds=1, steps=4)
+    for row, form in zip(run(experiment, tmp_path)["rows"], FORMS, strict=True):
+        assert {one["loss"] for one in row["tried"]} == {"robust"}
+        assert {one["lr"] for one in row["tried"]} == set(RATES[form])
+        assert len(row["runs"][0]["laws"]) == CHANNELS[form]
+        assert all(row["runs"][0]["laws"])
