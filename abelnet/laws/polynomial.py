@@ -126,7 +126,7 @@ class Polynomial(Law):
         u = u.double()
         factor = beta + gamma * u
         zero = is_zero(factor)
-        log = _log_of(torch.where(zero, 0, u + shift), torch.where(zero, 1, factor), gamma)
+        log = _log(torch.where(zero, 0, u + shift), torch.where(zero, 1, factor), gamma)
         return pack(log, factor, zero)
 
     def lower(self, state: Tensor, dtype: torch.dtype) -> Tensor:
@@ -146,8 +146,7 @@ class Polynomial(Law):
         # All factors are positive: one state is enough, equal to the first of four to the last bit.
         gamma, beta, shift = self._coefficients()
         w = shift + u
-        states = _log1p(w, gamma) if least_product > -_NEAR else _log_of(w, beta + gamma * u, gamma)
-        total = multisets.sum(states)
+        total = multisets.sum(_log(w, None if least_product > -_NEAR else beta + gamma * u, gamma))
         log = gamma * total
         near = log.abs() < _NEAR
         smooth = _expm1(torch.where(near, total, 0), gamma) - shift
@@ -217,15 +216,8 @@ class Polynomial(Law):
         return f"gamma={self.gamma.tolist()}, shift={self.shift.tolist()}"
 
 
-def _log_of(w: Tensor, factor: Tensor, gamma: Tensor) -> Tensor:
-    r""":math:`\log |1 + \gamma w| / \gamma`, of the factor itself where it is closer to the absorbing element."""
-    near = gamma * w > -_NEAR
-    far = torch.where(near, 1, factor).abs().log() / torch.where(near, 1, gamma)
-    return torch.where(near, _log1p(torch.where(near, w, 0), gamma), far)
-
-
-def _log1p(w: Tensor, gamma: Tensor) -> Tensor:
-    result: Tensor = _Log1p.apply(w, gamma)  # type: ignore[no-untyped-call]
+def _log(w: Tensor, factor: Tensor | None, gamma: Tensor) -> Tensor:
+    result: Tensor = _Log.apply(w, None if factor is None else factor.detach(), gamma)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -234,32 +226,42 @@ def _expm1(t: Tensor, gamma: Tensor) -> Tensor:
     return result
 
 
-class _Log1p(torch.autograd.Function):
-    r""":math:`\log(1 + \gamma w) / \gamma`, smooth in :math:`\gamma` through 0, for :math:`\gamma w > -1`.
+class _Log(torch.autograd.Function):
+    r""":math:`\log |1 + \gamma w| / \gamma`, smooth in :math:`\gamma` through 0.
 
-    Much cheaper than a composition, which keeps a dozen tensors of all elements.
+    Near the identity it is exact by log1p, near the absorbing element by the factor :math:`1 + \gamma w` itself, which
+    may be None if all are near the identity. Much cheaper than a composition, which keeps a dozen tensors of all
+    elements.
     """
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(w: Tensor, gamma: Tensor) -> Tensor:
-        log = (gamma * w).log1p_().div_(_nonzero(gamma))
-        return torch.where(gamma.abs() < _TINY, w, log)
+    def forward(w: Tensor, factor: Tensor | None, gamma: Tensor) -> Tensor:
+        z = gamma * w
+        log = z.log1p()
+        if factor is not None:
+            log = torch.where(z > -_NEAR, log, factor.abs().log_())
+        return torch.where(gamma.abs() < _TINY, w, log / _nonzero(gamma))
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor | None, Tensor], output: Tensor) -> None:
         ctx.save_for_backward(*inputs, output)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        w, gamma, log = ctx.saved_tensors
-        of_w = gradient / (gamma * w).add_(1)
-        return of_w, _of_gamma(gradient, w, gamma, log, of_w, _LOG1P) if ctx.needs_input_grad[1] else None
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, Tensor | None]:
+        w, factor, gamma, log = ctx.saved_tensors
+        if factor is None:
+            factor = (gamma * w).add_(1)
+        elif torch.is_grad_enabled():  # the number of the factor, and the derivatives of its formula
+            formula = 1 + gamma * w
+            factor = factor + (formula - formula.detach())
+        of_w = gradient / factor
+        return of_w, None, _of_gamma(gradient, w, gamma, log, of_w, _LOG1P) if ctx.needs_input_grad[2] else None
 
 
 class _Expm1(torch.autograd.Function):
-    r""":math:`(e^{\gamma t} - 1) / \gamma`, smooth in :math:`\gamma` through 0; the inverse of :class:`_Log1p`."""
+    r""":math:`(e^{\gamma t} - 1) / \gamma`, smooth in :math:`\gamma` through 0; the inverse of :class:`_Log`."""
 
     generate_vmap_rule = True
 

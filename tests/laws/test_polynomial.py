@@ -157,3 +157,14 @@ def test_a_shared_gamma_gets_the_sum_of_gradients() -> None:
     shared, own = Polynomial([0.2], trainable="gamma"), Polynomial([0.2] * 3, trainable="gamma")
     slopes = [torch.autograd.grad(law.reduce(u, Multisets(u, 3)).sum(), law.gamma)[0] for law in (shared, own)]
     torch.testing.assert_close(slopes[0], slopes[1].sum(0, keepdim=True))
+
+
+def test_derivatives_beside_the_absorbing_element() -> None:
+    law = Polynomial.from_coefficients(0.0, 0.0, 1.0)
+    u = torch.tensor([[1e-30], [2e-30], [1e20], [3.0]], dtype=torch.float64, requires_grad=True)
+    result = law.reduce(u, Multisets(u, 1))
+    for create_graph in (False, True):
+        (slopes,) = torch.autograd.grad(result.sum(), u, create_graph=create_graph, retain_graph=True)
+        assert slopes[:, 0].tolist() == pytest.approx([6e-10, 3e-10, 6e-60, 2e-40], rel=1e-13)
+    (twice,) = torch.autograd.grad(slopes[0, 0], u)
+    assert twice[:, 0].tolist() == pytest.approx([0, 3e20, 6e-30, 2e-10], rel=1e-12, abs=1e5)
