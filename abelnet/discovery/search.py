@@ -120,7 +120,7 @@ def learn_law(
     ranking = [Tried(one.title, one.parameters, one.rmse) for one in sorted(search.tried, key=lambda one: one.mse)]
     ensemble = law.ensemble(examples, seed) if intervals else None
     best = min(search.tried, key=lambda one: one.mse)
-    if ensemble is not None and best is not winner and winner.mse > search.exact:
+    if ensemble is not None and best is not winner and winner.mse > search.exact and best.is_sound:
         # The simplest law was chosen, though another had a smaller error: likelihood of the held-out examples decides
         # how far the other is believed.
         likelihood_ratio = (best.mse / winner.mse) ** (len(search.held_out) / 2)
@@ -243,7 +243,7 @@ class Search:
         left = self.tried
         while left:
             winner = _simplest(left, self.spread)
-            if bool(winner.squared_errors(self.examples).isfinite().all()):
+            if winner.is_sound and bool(winner.squared_errors(self.examples).isfinite().all()):
                 closer = [one for one in left if one not in self.formulas and one.mse < winner.mse]
                 if winner.mse <= self.exact or not closer or winner not in self.formulas:
                     return winner

@@ -186,6 +186,7 @@ RANDOM_TABLES = st.builds(
 @example(table=RandomTable(1392239, 35, 0, -1.0, "capped", "plain"))  # two examples that are left out
 @example(table=RandomTable(2144344617, 34, 2, 0.0, "noisy sum", "duplicates"))  # noise in proportion to the result
 @example(table=RandomTable(8, 38, 0, 0.0, "noisy sum", "one huge set"))  # an ensemble with factors of 1e52 and 1e-57
+@example(table=RandomTable(3705406612, 50, -11, 0.1, "noisy sum", "one value"))  # on (0, 1), of elements of 1e-11
 def test_random_tables(table: RandomTable) -> None:
     """Learned, saved, loaded and applied: an error in one line, or a law that is as good as it says."""
     columns = Columns(("x",), "s", ("y",))
