@@ -127,11 +127,15 @@ def learn_law(
         rival = best.fit_to_all(examples, stream.fits).ensemble(examples, seed)
         ensemble = ensemble.mix(rival, 1 / (1 + likelihood_ratio))
     # Of few held-out examples the error may be small by chance: that of the law as refitted is stated if it is larger.
-    refitted = math.sqrt(float(law.squared_errors(search.held_out).mean()))
+    # Weighted errors decide which law is best; what is stated is in units of the results.
+    stated, refitted = (
+        math.sqrt(float((one / search.held_out.weights).mean()))
+        for one in (winner.errors, law.squared_errors(search.held_out))
+    )
     return LearnedLaw(
         law.operation,
         law.title,
-        max(winner.rmse, refitted) if math.isfinite(refitted) else winner.rmse,
+        max(stated, refitted) if math.isfinite(refitted) else stated,
         explained,
         ranking,
         search.eigenvalues,
