@@ -79,9 +79,12 @@ class Bijection(Configurable, nn.Module, ABC):
         up = torch.where(low.isfinite(), low, 0) + steps
         down = torch.where(high.isfinite(), high, 0) - steps
         # Close to the ends as well: where sums are limited, only elements near the identity have results.
-        between = low + (high - low) * torch.linspace(-12, 12, 25, dtype=torch.float64).sigmoid()[:, None]
+        between, nearer = (
+            low + (high - low) * torch.linspace(-end, end, 25, dtype=torch.float64).sigmoid()[:, None]
+            for end in (12, 27.6)  # up to 1e-12 of the width from the ends
+        )
         both = low.isfinite() & high.isfinite()
-        return torch.cat((torch.where(both, between, up), torch.where(both, between, down)))
+        return torch.cat((torch.where(both, between, up), torch.where(both, nearer, down)))
 
     @property
     def codomain(self) -> Region:

@@ -567,17 +567,20 @@ class Implicit(Invariants):
             moved = torch.zeros_like(running, dtype=torch.bool)
             # Steps below rounding are not worth halving.
             left = (step.abs() > 2 * torch.finfo(x.dtype).eps * at.abs()).any(-1).nonzero()[:, 0]
-            for halving in range(_HALVINGS):
+            # Full steps first, most of which gain; then all halvings at once, of which the longest that gains is taken.
+            for halvings in (range(1), range(1, _HALVINGS)):
                 if len(left) == 0:
                     break
-                there = at[left] - 0.5**halving * step[left]
+                lengths = 0.5 ** torch.tensor(halvings, dtype=x.dtype, device=x.device)[:, None, None]
+                there = at[left] - lengths * step[left]
                 sound = self._is_sound(there)
-                there = torch.where(sound[:, None], there, at[left])
+                there = torch.where(sound[..., None], there, at[left])
                 new = (self._gap(there, goal[left]) / unit).square().sum(-1)
-                good = sound & (new < best[left])
-                rows = left[good]
-                at[rows], best[rows], moved[rows] = there[good], new[good], True
-                left = left[~good]
+                gains, longest = (sound & (new < best[left])).max(0)
+                there, new = (one[longest, torch.arange(len(left), device=x.device)] for one in (there, new))
+                rows = left[gains]
+                at[rows], best[rows], moved[rows] = there[gains], new[gains], True
+                left = left[~gains]
             x[running], error[running] = at, best
             running = running[moved]
             if len(running) == 0:

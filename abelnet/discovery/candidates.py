@@ -67,6 +67,15 @@ class Candidate:
         return self.operation.law.unlimited is not self.operation.law
 
     @property
+    def is_sound(self) -> bool:
+        """Whether the operation has finite results, so that it can be saved and loaded."""
+        try:
+            self.operation.check_state()
+        except AbelnetError:
+            return False
+        return True
+
+    @property
     def mse(self) -> float:
         """Mean squared error on the held-out examples."""
         return float(self.errors.mean())
@@ -100,7 +109,7 @@ class Candidate:
         """
         found = self._refit(examples, fits)
         better = float(found.squared_errors(examples).mean()) <= float(self.squared_errors(examples).mean())
-        return found if better else self
+        return found if better and found.is_sound else self
 
     def ensemble(self, examples: Multisets, seed: int) -> Ensemble:
         """Returns laws of this kind that the examples hardly tell from it, whose spread is its uncertainty.
@@ -147,7 +156,7 @@ class Formula(Candidate):
         fit = self.entry.polish(examples)
         found = Formula(fit.rounded(examples), self.even)
         found._fit = fit
-        return found
+        return found if found.is_sound else self
 
     def ensemble(self, examples: Multisets, seed: int) -> Ensemble:
         examples = magnitudes(examples) if self.even else examples

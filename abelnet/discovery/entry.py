@@ -30,6 +30,7 @@ from torch import Tensor
 from abelnet.bijections import FAMILIES, Bijection, Even, Generator
 from abelnet.bijections.families import Family
 from abelnet.discovery.intervals import sigma_points
+from abelnet.errors import AbelnetError
 from abelnet.laws import CappedSum, Law, Mean, Polynomial, Sum
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
@@ -214,7 +215,7 @@ class Entry:
 
         def predict(raw: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
             entry = self._from_raw(raw, limits)
-            if not entry._is_sound(examples):
+            if not entry._has_operation(examples):
                 return np.full(len(examples.targets), math.nan)
             result: np.ndarray[Any, Any] = entry.predict(examples).numpy()
             return result
@@ -222,7 +223,7 @@ class Entry:
         raw = self._to_raw(limits)
         points = sigma_points(predict, raw, examples.targets.numpy()) if len(raw) else [raw]
         found = [self._from_raw(point, limits) for point in points]
-        return [entry for entry in found if entry._is_sound(examples)] or [self]
+        return [entry for entry in found if entry._has_operation(examples)] or [self]
 
     def rounded(self, examples: Multisets) -> Entry:
         """Returns the entry with the fewest digits that the examples cannot distinguish from this one.
@@ -276,6 +277,16 @@ class Entry:
         if not math.isfinite(end) or end == 0:
             return False
         return bool(CappedSum(end, self.shift).contains(self.family.forward(examples.values, *self.theta)).all())
+
+    def _has_operation(self, examples: Multisets) -> bool:
+        """Returns whether the law is sound and still one as an operation, which has other coefficients."""
+        if not self._is_sound(examples):
+            return False
+        try:
+            self.operation().check_state()
+        except AbelnetError:  # with extreme factors of a product, the absorbing element is lost by rounding
+            return False
+        return True
 
     def _to_raw(self, limits: Sequence[float | None]) -> np.ndarray[Any, Any]:
         """Returns unconstrained parameters: thresholds become the logarithm of their distance from the data."""

@@ -54,9 +54,10 @@ class LearnedLaw(Configurable):
         operation: The law as an operation, in float64.
         title: Name of the candidate that was chosen.
         rmse: Root mean squared error on held-out examples, before the law is refitted to all examples, or after if that
-            is larger; over all examples that agree with the law if noise is proportional to the result.
+            is larger.
         explained: Fraction of the variance of the held-out results that the law explains; without the most extreme
-            result, if that alone has nearly all of the variance.
+            result, if that alone has nearly all of the variance; over all examples that agree with the law, if noise is
+            proportional to the result.
         tried: All candidates, best first.
         eigenvalues: Distance of the examples from any group and from any semigroup.
         seen: Ranges of the examples; None if unknown.

@@ -85,10 +85,16 @@ def learn_robust_law(
     if plain.is_exact:
         return learn_law(stream, **how | quick, search=of_all)
 
+    # Rounds may come back to the same examples, and the last search goes on with those of the stable choice.
+    known: dict[tuple[bytes, bytes], Search] = {}
+
     def search(kept: Mask, units: Array, **options: Any) -> LearnedLaw:
-        part = Stream(seed)
-        part.take(_weighted(examples, units).take(torch.from_numpy(kept)))
-        return learn_law(part, **how | options)
+        key = kept.tobytes(), units.tobytes()
+        if key not in known:
+            part = Stream(seed)
+            part.take(_weighted(examples, units).take(torch.from_numpy(kept)))
+            known[key] = Search(part, only, seed)
+        return learn_law(known[key].stream, **how | options, search=known[key])
 
     say("robust search")
     try:
@@ -98,8 +104,8 @@ def learn_robust_law(
     if found is not None and found.log_likelihood >= plain.log_likelihood - _AS_LIKELY:
         found.law.outliers = (~found.agree).nonzero()[0].tolist()
         found.law.relative_noise = found.relative_noise
-        if found.relative_noise is not None:  # errors of the search are weighted; what is stated is not
-            found.law.rmse, found.law.explained = found.plain_error
+        if found.relative_noise is not None:  # that of the search is weighted; what is stated is not
+            found.law.explained = found.explained
         return found.law
     return learn_law(stream, **how, search=of_all)
 
@@ -143,10 +149,10 @@ class _Fitted:
         return log_likelihood(self.residuals, self.units, max(ROUNDING * size, 1e-300))
 
     @property
-    def plain_error(self) -> tuple[float, float]:
-        """Root mean squared error over the examples that agree, and the explained fraction of their variance."""
+    def explained(self) -> float:
+        """Explained fraction of the variance of the examples that agree."""
         mse = float(np.mean(np.square(self.residuals[self.agree])))
-        return math.sqrt(mse), 1 - mse / float(self.examples.targets.numpy()[self.agree].var())
+        return 1 - mse / float(self.examples.targets.numpy()[self.agree].var())
 
     @property
     def relative_noise(self) -> float | None:

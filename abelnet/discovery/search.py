@@ -120,18 +120,22 @@ def learn_law(
     ranking = [Tried(one.title, one.parameters, one.rmse) for one in sorted(search.tried, key=lambda one: one.mse)]
     ensemble = law.ensemble(examples, seed) if intervals else None
     best = min(search.tried, key=lambda one: one.mse)
-    if ensemble is not None and best is not winner and winner.mse > search.exact:
+    if ensemble is not None and best is not winner and winner.mse > search.exact and best.is_sound:
         # The simplest law was chosen, though another had a smaller error: likelihood of the held-out examples decides
         # how far the other is believed.
         likelihood_ratio = (best.mse / winner.mse) ** (len(search.held_out) / 2)
         rival = best.fit_to_all(examples, stream.fits).ensemble(examples, seed)
         ensemble = ensemble.mix(rival, 1 / (1 + likelihood_ratio))
     # Of few held-out examples the error may be small by chance: that of the law as refitted is stated if it is larger.
-    refitted = math.sqrt(float(law.squared_errors(search.held_out).mean()))
+    # Weighted errors decide which law is best; what is stated is in units of the results.
+    stated, refitted = (
+        math.sqrt(float((one / search.held_out.weights).mean()))
+        for one in (winner.errors, law.squared_errors(search.held_out))
+    )
     return LearnedLaw(
         law.operation,
         law.title,
-        max(winner.rmse, refitted) if math.isfinite(refitted) else winner.rmse,
+        max(stated, refitted) if math.isfinite(refitted) else stated,
         explained,
         ranking,
         search.eigenvalues,
@@ -243,7 +247,7 @@ class Search:
         left = self.tried
         while left:
             winner = _simplest(left, self.spread)
-            if bool(winner.squared_errors(self.examples).isfinite().all()):
+            if winner.is_sound and bool(winner.squared_errors(self.examples).isfinite().all()):
                 closer = [one for one in left if one not in self.formulas and one.mse < winner.mse]
                 if winner.mse <= self.exact or not closer or winner not in self.formulas:
                     return winner

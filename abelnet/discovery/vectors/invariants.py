@@ -168,8 +168,7 @@ def refit(examples: Multisets, invariants: Sequence[Invariant]) -> list[Invarian
     for one in invariants:
         search = _Search(examples, one.terms)
         at = search.moved(found)
-        gradients = torch.stack([other.gradient(at) for other in found], 1).numpy() if found else None
-        rows = Rows(examples, one.terms, at, search.units, gradients, search.sums)
+        rows = Rows(examples, one.terms, at, search.units, _normals(found, at, search.units), search.sums)
         rows = rows.rows(np.isfinite(rows.a).all(1) & np.isfinite(rows.j).all((1, 2)))
         c = np.array(one.coefficients) * rows.scale
         new = _rounded(rows, rows.refine(range(len(c)), c)) if len(rows.a) else one
@@ -213,10 +212,8 @@ class _Search:
     def next(self, known: Sequence[Invariant]) -> Invariant | None:
         """Returns the plainest of the best new invariants; None if there is no new one."""
         at = self.moved(known)
-        gradients = None
-        if known:
-            gradients = torch.stack([one.gradient(at) for one in known], 1).numpy()
-        rows = Rows(self.examples, self.terms, at, self.units, gradients, self.sums)
+        normals = _normals(known, at, self.units)
+        rows = Rows(self.examples, self.terms, at, self.units, normals, self.sums)
         finite = np.isfinite(rows.a) & np.isfinite(rows.j).all(2)
         rows = rows.take(np.flatnonzero(finite.mean(0) >= _DEFINED))
         sound = finite[:, finite.mean(0) >= _DEFINED].all(1)
@@ -231,7 +228,7 @@ class _Search:
         pool += [(one, rows) for one in _simpler(rows, [one for one, _ in pool])]
         best = min((one.error for one, _ in pool), default=math.inf)
         if best > _EXACT:
-            pool += self._parametric(rows, at, gradients, seen, sound, best)
+            pool += self._parametric(rows, at, normals, seen, sound, best)
             best = min((one.error for one, _ in pool), default=math.inf)
         if not math.isfinite(best):
             return None
@@ -334,7 +331,7 @@ class _Search:
         self,
         rows: Rows,
         at: Tensor,
-        gradients: Array | None,
+        normals: Array | None,
         seen: frozenset[int],
         sound: np.ndarray[Any, np.dtype[np.bool_]],
         least: float,
@@ -351,24 +348,45 @@ class _Search:
             np.array([[0, k + 1] for k in range(len(beside.terms))], dtype=np.int64).reshape(-1, 2),
         ]
 
-        def solve(term: Monomial) -> tuple[list[Solution], Rows] | None:
+        places = at[torch.from_numpy(sound)]
+        known: dict[Monomial, float] = {}
+
+        def fit(term: Monomial) -> tuple[list[Solution], Rows, Tensor] | None:
             if not is_defined(term, examples.values, examples.targets):
                 return None
-            alone = Rows(examples, [term], at, self.units, gradients).rows(sound)
+            alone = Rows(examples, [term], at, self.units, normals).rows(sound)
             good = np.isfinite(alone.a).all(1) & np.isfinite(alone.j).all((1, 2))
             if good.mean() < _DEFINED:
                 return None
             both = alone.beside(beside)
             both = both if good.all() else both.rows(good)
-            places = at[torch.from_numpy(sound)][torch.from_numpy(good)]
             solved = [one for subsets in sets if len(subsets) for one in both.solve(subsets)]
+            return solved, both, places[torch.from_numpy(good)]
+
+        def solve(term: Monomial) -> tuple[list[Solution], Rows] | None:
+            fitted = fit(term)
+            if fitted is None:
+                return None
+            solved, both, there = fitted
             solved = [one for one in solved if both.novelty(one.columns, one.coefficients) > _NEW]
-            measured = [self._solved(one, both, term, places) for one in solved]
-            return measured, both
+            return [self._solved(one, both, term, there) for one in solved], both
 
         def error_of(term: Monomial) -> float:
-            solved = solve(term)
-            return min((one.error for one in solved[0]), default=math.inf) if solved is not None else math.inf
+            """Returns the smallest error of the solutions with a term."""
+            if term not in known:
+                known[term] = least_error(term)
+            return known[term]
+
+        def least_error(term: Monomial) -> float:
+            fitted, best = fit(term), math.inf
+            if fitted is not None:
+                solved, both, there = fitted
+                for one in sorted(solved, key=lambda one: one.error):
+                    if one.error >= best:  # that of the solved invariant is not smaller
+                        break
+                    if both.novelty(one.columns, one.coefficients) > _NEW:
+                        best = min(best, self._solved(one, both, term, there).error)
+            return best
 
         # The best start of each term: the best starts of all may be of terms that are wrong.
         starts: dict[int, tuple[float, Parametric]] = {}
@@ -391,7 +409,7 @@ class _Search:
                 found += [(one, solved[1]) for one in solved[0]]
         if min([least, *(one.error for one, _ in found)]) > _CURVED:
             for i, others in ((k, others) for k in left for others in companions(examples.values, k)):
-                term = self._curve(i, others, at, gradients, sound)
+                term = self._curve(i, others, at, normals, sound)
                 solved = None if term is None else solve(term)
                 if solved is not None:
                     found += [(one, solved[1]) for one in solved[0]]
@@ -402,7 +420,7 @@ class _Search:
         i: int,
         others: tuple[Factor, ...],
         at: Tensor,
-        gradients: Array | None,
+        normals: Array | None,
         sound: np.ndarray[Any, np.dtype[np.bool_]],
     ) -> Monomial | None:
         """Returns the best curve of a coordinate times other factors; None if it is not monotonic."""
@@ -410,7 +428,7 @@ class _Search:
         terms = ramps(i, others, torch.cat((examples.values, examples.targets)), len(examples))
         if len(terms) < 3 or not all(bool(term.is_defined(at).all()) for term in terms):
             return None
-        rows = Rows(examples, terms, at, self.units, gradients).rows(sound)
+        rows = Rows(examples, terms, at, self.units, normals).rows(sound)
         if not (np.isfinite(rows.a).all() and np.isfinite(rows.j).all()):
             return None
         (best,) = rows.solve(np.arange(len(terms))[None])
@@ -437,6 +455,15 @@ def _sets(leads: Sequence[int], columns: Sequence[int], size: int) -> Places:
         np.concatenate((np.full((int((first > i).sum()), 1), lead), rest[first > i]), 1) for i, lead in enumerate(leads)
     ]
     return np.concatenate(parts)
+
+
+def _normals(known: Sequence[Invariant], at: Tensor, units: Tensor) -> Array | None:
+    """Returns the projections onto the gradients of known invariants at each point; None if there are none."""
+    if not known:
+        return None
+    gradients = torch.stack([one.gradient(at) for one in known], 1).numpy() * units.numpy()
+    projections: Array = np.linalg.pinv(gradients) @ gradients
+    return projections
 
 
 def _error_at(option: Parametric, error_of: Callable[[Monomial], float], parameter: float) -> float:

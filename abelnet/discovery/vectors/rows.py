@@ -58,8 +58,8 @@ class Rows:
         terms: The terms.
         at: Results, or the points near them at which known invariants add up, :math:`(R, d)`.
         units: Standard deviation of each coordinate of the results, :math:`(d)`.
-        known: Gradients of known invariants at these points, :math:`(R, m, d)`; gradients of the terms along their
-            level sets count only.
+        normals: Projections onto the gradients of known invariants at these points, in these units,
+            :math:`(R, d, d)`; gradients of the terms along their level sets count only.
         sums: Sums of the terms over the elements of each example :math:`(R, K)`, if known.
     """
 
@@ -69,7 +69,7 @@ class Rows:
         terms: Sequence[Term],
         at: Tensor,
         units: Tensor,
-        known: Array | None = None,
+        normals: Array | None = None,
         sums: Array | None = None,
     ) -> None:
         self.terms = list(terms)
@@ -87,9 +87,8 @@ class Rows:
         self.scale = np.where(spread > 1e-9 * size, spread, np.where(reserve > 0, reserve, 1.0))
         self.a, j = a / self.scale, j / self.scale[:, None]
         self.full = np.linalg.norm(j, axis=2)
-        if known is not None:
-            g = known * units.numpy()
-            j = j - np.einsum("rkd,rde->rke", j, np.linalg.pinv(g) @ g)
+        if normals is not None:
+            j = j - np.einsum("rkd,rde->rke", j, normals)
         self.j = j
 
     def take(self, columns: Any) -> Rows:

@@ -76,21 +76,22 @@ def learn_vector_laws(
     fitted = rest.take(torch.arange(min(len(rest), _FITTED)))
     invariants = find_invariants(fitted, say=say)
     reason = "no function of the coordinates adds up"
+    refused: list[list[Invariant]] = []
     for count in range(len(invariants), 1, -1):
         found: dict[Block, LearnedVectorLaw] = {}
         closed = list(_closed(invariants[:count]))
         if count == len(invariants) and all(len(block) == 1 for block, _ in closed) and len(closed) == examples.dim:
             return {}, ""
         for block, own in closed:
-            if len(block) == 1:
+            if len(block) == 1 or own in refused:
                 continue
             say(f"evidence for {', '.join(names[i] for i in block)}")
             part = examples.columns(block)
             try:
                 law = _judged(part, held_out.columns(block), own, block, names)
-                check_vector_law(law)
             except AbelnetError as error:
                 reason = str(error)
+                refused.append(own)
                 continue
             law.seen = [seen[i] for i in block]
             found[block] = law
@@ -126,12 +127,16 @@ def _judged(
     """Returns the law of a block, refitted to all examples but outliers, with its errors on held-out examples."""
     own = [_moved(one, block) for one in invariants]
     operation = _operation(own, examples)
-    agree = _agree(operation, held_out)
-    errors = _errors(operation, held_out)[agree]
+    errors = _errors(operation, held_out)
+    agree = _agree(errors, held_out)
     target = held_out.targets[agree]
-    mse = errors.square().mean(0).nan_to_num(math.inf)
+    mse = errors[agree].square().mean(0).nan_to_num(math.inf)
     explained = (1 - mse / target.var(0, unbiased=False).clamp(min=1e-300)).tolist()
-    sound = _agree(operation, examples)
+    law = LearnedVectorLaw(
+        operation, [names[i] for i in block], mse.sqrt().tolist(), explained, [one.error for one in own]
+    )
+    check_vector_law(law)
+    sound = _agree(_errors(operation, examples), examples)
     if float(sound.double().mean()) < 1 - _MOST_LEFT_OUT:
         part = 100 * (1 - float(sound.double().mean()))
         raise NoLawError(f"y: expected the results of a law on vectors; {part:.0f} % of the examples disagree with it")
@@ -139,7 +144,7 @@ def _judged(
         kept = examples.take(sound.nonzero()[:, 0])
         own = refit(kept.take(torch.arange(min(len(kept), 10 * _FITTED))), own)
         operation = _operation(own, kept)
-        before, sound = sound, _agree(operation, examples)
+        before, sound = sound, _agree(_errors(operation, examples), examples)
         if bool((before == sound).all()):
             break
     kept = examples.take(sound.nonzero()[:, 0])
@@ -152,6 +157,7 @@ def _judged(
         outliers=(~sound).nonzero()[:, 0].tolist(),
     )
     law.misfits = find_misfits(law, kept)
+    check_vector_law(law)
     law.ensemble = _ensemble(law, kept)
     return law
 
@@ -217,9 +223,9 @@ def _errors(operation: Operation, examples: Multisets) -> Tensor:
     return operation.reduce(examples) - examples.targets
 
 
-def _agree(operation: Operation, examples: Multisets) -> Tensor:
+def _agree(errors: Tensor, examples: Multisets) -> Tensor:
     """Returns which examples have errors of the distribution of most of them, in every coordinate."""
-    errors = _errors(operation, examples).nan_to_num(math.inf, math.inf, math.inf).abs()
+    errors = errors.nan_to_num(math.inf, math.inf, math.inf).abs()
     scale = errors.median(0).values / _MEDIAN
     size = examples.targets.abs() + examples.targets.median(0).values.abs()
     agree: Tensor = (errors <= _CUT * scale + _ROUNDING * size).all(1)
