@@ -82,7 +82,7 @@ def _numbers(name: str, x: Any) -> Array:
         array = np.asanyarray(x.to_numpy() if hasattr(x, "to_numpy") else x)
         if array.dtype.kind not in _NO_NUMBERS and not _has_no_numbers(array):
             numbers = array.astype(np.float64, copy=False)
-            return numbers.filled(np.nan) if isinstance(numbers, np.ma.MaskedArray) else np.asarray(numbers)
+            return numbers.filled(np.nan) if hasattr(numbers, "filled") else np.asarray(numbers)
     except (TypeError, ValueError):
         pass
     raise AbelnetError(f"{name}: expected numbers, got {str(x)[:60]!r}")
