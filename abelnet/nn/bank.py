@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Channelwise", "GatedBank"]
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -27,12 +28,23 @@ from abelnet.nn.members import (
     Scene,
     Totals,
 )
+from abelnet.nn.statistics import Network
 from abelnet.operation import Operation
 
 # Temperatures of the gates at the beginning and at the end of annealing.
 _HOT, _COLD = 1.0, 0.15
 # Results of a member beyond this many units are of no use to the mixture, and their gradients spoil those of others.
 _LIMIT = 1e4
+# Laws are kept if their loss is less than this part of that of slow growth: the right law has a hundredth, while with
+# networks on either side all fit about as well, and slow growth is what carries over to larger sets.
+_CLEARLY = 0.1
+# A network is kept in place of laws if its loss is less than this part of theirs.
+_NO_LAW = 0.5
+# Weight of the latest loss in running averages.
+_RECENT = 0.05
+# What steps of the first half train, in turn: the laws, laws of slow growth, the laws, the network.
+_TURNS = (0, 1, 0, 2)
+_WAYS = ("laws", "slow", "network")
 
 
 class GatedBank(Configurable, nn.Module):
@@ -89,23 +101,38 @@ class GatedBank(Configurable, nn.Module):
         self.logits = nn.Parameter(torch.zeros(channels if gates == "channel" else 1, count))
         self.unit: Tensor
         self.register_buffer("unit", torch.zeros(channels))  # 0 until the first batch
+        self.network = Network(channels)
         self.progress: Tensor
         self.register_buffer("progress", torch.zeros(()))
+        self.way: Tensor
+        self.register_buffer("way", torch.zeros((), dtype=torch.long))
+        self.turn: Tensor
+        self.register_buffer("turn", torch.zeros((), dtype=torch.long))
+        self.losses: Tensor
+        self.register_buffer("losses", torch.full((len(_WAYS),), math.nan))
 
     def reset_parameters(self) -> None:
         """Resets members and gates to their initial values, and forgets the scale of the elements."""
         for member in self._members():
             member.reset_parameters()
+        self.network.reset_parameters()
         with torch.no_grad():
             self.logits.zero_()
-            self.unit.zero_()
-            self.progress.zero_()
+            self.losses.fill_(math.nan)
+            for buffer in (self.unit, self.progress, self.way, self.turn):
+                buffer.zero_()
 
-    def anneal(self, progress: float) -> None:
-        """Sets how far training has come: the gates cool over the first half, then each channel keeps its best law.
+    def anneal(self, progress: float, loss: float | None = None) -> None:
+        """Sets how far training has come; call it before each step.
+
+        Over the first half the gates cool, then each channel keeps its best law. If losses are reported, two other
+        ways are trained in turn with the laws, and one of them is kept if the laws do not explain the examples better:
+        log-sum-exp in all channels, which grows slowly with the size of sets, if it does about as well as the laws that
+        the gates prefer; and a network of extremes and means, if it does far better than both: there is no law.
 
         Arguments:
             progress: Completed fraction of training, from 0 to 1.
+            loss: Loss of the last step.
 
         Example:
             >>> bank = GatedBank(1)
@@ -114,21 +141,52 @@ class GatedBank(Configurable, nn.Module):
             [0.0, 1.0]
         """
         check_number("progress", progress, least=0, most=1)
+        if loss is not None and not self.is_hard:
+            way = int(self.way)
+            before = float(self.losses[way])
+            self.losses[way] = loss if math.isnan(before) else before + _RECENT * (loss - before)
+        was_hard = self.is_hard
         self.progress.fill_(progress)
+        if self.is_hard:
+            if not was_hard:
+                self.way.fill_(self._decide())
+        elif loss is not None:
+            self.turn += 1
+            self.way.fill_(_TURNS[int(self.turn) % len(_TURNS)])
+
+    def _decide(self) -> int:
+        laws, slow, network = self.losses.tolist()
+        if network < _NO_LAW * min(laws, slow):
+            return 2
+        if _CLEARLY * slow <= laws:
+            with torch.no_grad():
+                self.logits.zero_()
+                self.logits.scatter_(1, self._slow()[: len(self.logits), None], 1.0)
+        return 0
+
+    def _slow(self) -> Tensor:
+        """Returns the log-sum-exp of each channel, from above and from below in turn."""
+        places = [self.names.index(f"log-sum-exp {rate:+g}") for rate in (1.0, -1.0)]
+        return torch.tensor(places, device=self.logits.device).repeat(self.channels)[: self.channels]
 
     @property
     def is_hard(self) -> bool:
         """Whether each channel has kept one law."""
         return float(self.progress) >= 0.5
 
+    @property
+    def has_laws(self) -> bool:
+        """Whether the results are those of laws, and not of a network that was kept in their place."""
+        return not self.is_hard or _WAYS[int(self.way)] == "laws"
+
     def weights(self) -> Tensor:
         """Returns the weight of each law in each channel, with shape :math:`(c, m)`."""
-        if self.is_hard:
-            chosen = nn.functional.one_hot(self.logits.detach().argmax(-1), self.logits.shape[-1]).to(self.logits.dtype)
-        else:
+        count = self.logits.shape[-1]
+        if not self.is_hard and _WAYS[int(self.way)] == "laws":
             temperature = _HOT + (_COLD - _HOT) * 2 * self.progress
-            chosen = (self.logits / temperature).softmax(-1)
-        return chosen.expand(self.channels, -1)
+            return (self.logits / temperature).softmax(-1).expand(self.channels, -1)
+        chosen = self.logits.detach().argmax(-1).expand(self.channels) if self.is_hard else self._slow()
+        return nn.functional.one_hot(chosen, count).to(self.logits.dtype)
 
     def forward(
         self,
@@ -157,8 +215,17 @@ class GatedBank(Configurable, nn.Module):
             self._measure(multisets.values)
         unit = torch.where(self.unit > 0, self.unit, 1)
         scene = Scene(multisets, multisets.values / unit, unit)
+        if _WAYS[int(self.way)] == "network":
+            mixed = self.network(_sums(self.network.members(), scene), scene)
+        else:
+            mixed = self._mixed(scene)
+        filled = torch.where(scene.empty, self.fill, unit * mixed)
+        return filled.reshape(*multisets.shape, self.channels)
+
+    def _mixed(self, scene: Scene) -> Tensor:
+        """Returns the results of all laws, weighted by the gates."""
         weights = self.weights()
-        used = weights.detach().any(0).tolist() if self.is_hard else [True] * weights.shape[-1]
+        used = weights.detach().any(0).tolist()
         chosen: list[tuple[Member, list[int]]] = []
         first = 0
         for member in self._members():
@@ -172,9 +239,7 @@ class GatedBank(Configurable, nn.Module):
                 if used[place]:
                     results.append(result if self.is_hard else result.clamp(-_LIMIT, _LIMIT))
                     columns.append(place)
-        mixed = sum(weights[:, place] * result for place, result in zip(columns, results, strict=True))
-        filled = torch.where(scene.empty, self.fill, unit * mixed)
-        return filled.reshape(*multisets.shape, self.channels)
+        return torch.stack([weights[:, place] * result for place, result in zip(columns, results, strict=True)]).sum(0)
 
     def laws(self) -> list[str]:
         """Returns the law of each channel as a formula: the one with the largest gate.
@@ -183,6 +248,8 @@ class GatedBank(Configurable, nn.Module):
             >>> GatedBank(1).laws()
             ['x∘y = x + y']
         """
+        if not self.has_laws:
+            return ["no law"] * self.channels
         return [formula(self.operation(channel)) for channel in range(self.channels)]
 
     def operation(self, channel: int) -> Operation:
@@ -197,6 +264,8 @@ class GatedBank(Configurable, nn.Module):
             >>> hard(torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])).tolist()
             [5.0, 7.0, 9.0]
         """
+        if not self.has_laws:
+            raise AbelnetError("harden: expected a law in each channel, got none, since a network explains far more")
         best = self._best()
         channels = [[c for c, place in enumerate(best) if place == one] for one in sorted({*best})]
         operations = [self._operation(best[some[0]], some) for some in channels]

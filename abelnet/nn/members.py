@@ -2,7 +2,17 @@ r"""Members of a gated bank: exact laws in a form that trains well and is finite
 
 from __future__ import annotations
 
-__all__ = ["Curve", "Exponentials", "Extremes", "Logarithms", "Member", "Polynomials", "Powers", "Scene", "Totals"]
+__all__ = [
+    "Curve",
+    "Exponentials",
+    "Extremes",
+    "Logarithms",
+    "Member",
+    "Polynomials",
+    "Powers",
+    "Scene",
+    "Totals",
+]
 
 import copy
 import math

@@ -26,7 +26,7 @@ def fit(
     steps: int,
     lr: float,
     robust: bool,
-    anneal: Callable[[float], None] | None = None,
+    anneal: Callable[[float, float | None], None] | None = None,
     tell: Callable[[int], None] | None = None,
 ) -> int:
     r"""Trains a model on batches of graphs, in turn.
@@ -40,7 +40,7 @@ def fit(
         steps: Number of steps.
         lr: Learning rate, constant in the first half.
         robust: Whether the loss of the first half is robust.
-        anneal: Called before each step with the progress of training from 0 to 1, and at the end with 1.
+        anneal: Called before each step with the progress of training from 0 to 1 and the last loss, at the end with 1.
         tell: Called with the number of steps since the last call.
 
     Returns:
@@ -56,17 +56,19 @@ def fit(
     optimizer = torch.optim.Adam([{"params": part, "lr": rate} for part, rate in groups if part], fused=True)
     spread = torch.cat([graphs.results for graphs in batches]).std()
     half, skipped = steps // 2, 0
+    last: float | None = None
     model.train()
     for step in range(steps):
         if tell is not None and step % _TELL_EVERY == 0 and step > 0:
             tell(_TELL_EVERY)
         if anneal is not None:
-            anneal(step / steps)
+            anneal(step / steps, last)
         graphs = batches[step % len(batches)]
         error = ((model(graphs) - graphs.results) / spread).square()
         loss = torch.log1p(error).mean() if robust and step < half else error.mean()
         if not loss.requires_grad:  # the law that is left, such as the minimum, has no parameters
             break
+        last = loss.item()
         optimizer.zero_grad()
         loss.backward()
         norm = nn.utils.clip_grad_norm_([parameter for _, parameter in named], _LARGEST_GRADIENT)
@@ -79,7 +81,7 @@ def fit(
                 group["lr"] = rate * factor
         optimizer.step()
     if anneal is not None:
-        anneal(1.0)
+        anneal(1.0, None)
     return skipped
 
 

@@ -1,0 +1,103 @@
+r"""Statistics of a set that are no law: a robust location, and a small network of it and of means and extremes."""
+
+from __future__ import annotations
+
+__all__ = ["Location", "Network"]
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from abelnet.nn.members import Exponentials, Extremes, Member, Scene, Totals
+
+_ROUNDS = 8  # of reweighting: each brings a location closer by a factor of about 2
+_SMALLEST = 1e-6
+
+
+class Location(nn.Module):
+    r"""M-estimator of location by iteratively reweighted means: between the mean and the median, or another quantile.
+
+    .. math:: m \leftarrow \frac{\sum_i w_i z_i}{\sum_i w_i}, \quad
+        w_i = \frac{e^{q \tanh(4 r_i)}}{\sqrt{r_i^2 + \varepsilon^2}}, \quad r_i = \frac{z_i - m}{s}
+
+    with the mean deviation :math:`s`. With :math:`q = 0` and a small :math:`\varepsilon` it is the median.
+
+    Arguments:
+        channels: Number of channels :math:`c`.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.tilt = nn.Parameter(torch.empty(channels))
+        self.log_width = nn.Parameter(torch.empty(channels))
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Resets to a location close to the median."""
+        self.tilt.zero_()
+        self.log_width.fill_(math.log(0.1))
+
+    def forward(self, mean: Tensor, scene: Scene) -> Tensor:
+        """Returns the location of each set, :math:`(B, c)`, from its mean."""
+        sets, location = scene.multisets, mean
+        deviation = sets.sum((scene.z - sets.spread(mean)).abs()).reshape(mean.shape) / scene.count
+        scale = sets.spread(deviation.detach() + _SMALLEST)
+        width = self.log_width.clamp(-6, 3).exp().square()
+        for _ in range(_ROUNDS):
+            rest = (scene.z - sets.spread(location)) / scale
+            weight = (rest.square() + width).rsqrt() * (self.tilt.clamp(-6, 6) * (4 * rest).tanh()).exp()
+            both = sets.sum(torch.cat((weight * scene.z, weight), -1)).reshape(len(mean), -1)
+            total, weights = both.chunk(2, -1)
+            location = total / weights.clamp_min(torch.finfo(weights.dtype).tiny)
+        return location
+
+
+class Network(nn.Module):
+    r"""Small network per channel of a robust location, the extremes and means of a set, for what is no law.
+
+    Arguments:
+        channels: Number of channels :math:`c`.
+        hidden: Number of hidden units.
+    """
+
+    def __init__(self, channels: int, hidden: int = 32) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList([Totals(channels), Extremes(channels)])
+        self.parts.extend(Exponentials(channels, rate) for rate in (1.0, -1.0, 6.0, -6.0))
+        self.location = Location(channels)
+        features = 9  # a location, the mean, two extremes, four log-mean-exp, and the logarithm of the count
+        self.weight1 = nn.Parameter(torch.empty(channels, features, hidden))
+        self.bias1 = nn.Parameter(torch.empty(channels, 1, hidden))
+        self.weight2 = nn.Parameter(torch.empty(channels, hidden, 1))
+        self.bias2 = nn.Parameter(torch.empty(channels, 1, 1))
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Draws the initial values anew."""
+        for member in self.members():
+            member.reset_parameters()
+        self.location.reset_parameters()
+        for weight, bias in ((self.weight1, self.bias1), (self.weight2, self.bias2)):
+            bound = 1 / math.sqrt(weight.shape[1])
+            weight.uniform_(-bound, bound)
+            bias.uniform_(-bound, bound)
+
+    def members(self) -> list[Member]:
+        """Returns the members whose results are part of the input."""
+        return list(self.parts)  # type: ignore[arg-type]
+
+    def forward(self, totals: Sequence[Tensor | None], scene: Scene) -> Tensor:
+        """Returns the result of each set, :math:`(B, c)`, from the sums of :meth:`members`."""
+        results = [member.lower(total, scene) for member, total in zip(self.members(), totals, strict=True)]
+        mean, largest, smallest = results[0][0], *results[1]
+        location = self.location(mean, scene)
+        means = [both[1] for both in results[2:]]
+        count = scene.count.log().expand_as(mean)
+        features = torch.stack((location, mean, largest, smallest, *means, count), -1)
+        hidden = nn.functional.silu(torch.baddbmm(self.bias1, features.transpose(0, 1), self.weight1))
+        bent: Tensor = location + torch.baddbmm(self.bias2, hidden, self.weight2)[..., 0].T
+        return bent
