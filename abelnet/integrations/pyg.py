@@ -8,10 +8,11 @@ import torch
 import torch_geometric.nn.aggr as pyg_aggr
 from torch import Tensor, nn
 
-from abelnet.bijections import Affine
+from abelnet.aggregation import Aggregation
 from abelnet.checks import check_count
 from abelnet.errors import AbelnetError
-from abelnet.operation import AbelianNet, Operation
+from abelnet.nn.bank import GatedBank
+from abelnet.operation import Operation
 
 
 class AbelianAggregation(pyg_aggr.Aggregation):  # type: ignore[misc]  # PyG has no types
@@ -28,9 +29,10 @@ class AbelianAggregation(pyg_aggr.Aggregation):  # type: ignore[misc]  # PyG has
     them, as all instances are in PyG; a name (see :func:`register`) or a copy gives each its own parameters.
 
     Arguments:
-        pool: An :class:`~abelnet.Operation`; a number of channels :math:`d` for
-            ``AbelianNet(Affine(d))``; or a module with ``reset_parameters()`` that is called with values
-            :math:`(N, d)` and the keywords ``index``, ``ptr`` and ``dim_size``, and returns :math:`(B, d)`.
+        pool: An :class:`~abelnet.Operation`; a number of channels :math:`d` for a
+            :class:`~abelnet.nn.GatedBank`, which finds its own law; or a module with ``reset_parameters()`` that is
+            called with values :math:`(N, d)` and the keywords ``index``, ``ptr`` and ``dim_size``, and returns
+            :math:`(B, d)`.
         fill: Result of an empty set if the operation has no identity.
 
     Shapes:
@@ -51,11 +53,11 @@ class AbelianAggregation(pyg_aggr.Aggregation):  # type: ignore[misc]  # PyG has
     def __init__(self, pool: Operation | nn.Module | int, fill: float = 0.0) -> None:
         super().__init__()
         if not isinstance(pool, nn.Module):
-            pool = AbelianNet(Affine(check_count("pool", pool)))
+            pool = GatedBank(check_count("pool", pool), fill=fill)
         elif not hasattr(pool, "reset_parameters"):
             raise AbelnetError(f"pool: expected an Operation or a module with reset_parameters, got {pool}")
         self.fill = float(fill)
-        self.pool = _Fold(pool, self.fill) if isinstance(pool, Operation) else pool
+        self.pool = Aggregation(pool, fill=self.fill) if isinstance(pool, Operation) else pool
 
     def reset_parameters(self) -> None:
         """Resets the operation to its initial parameters, drawn anew where they are random."""
@@ -104,7 +106,7 @@ class AbelianAggregation(pyg_aggr.Aggregation):  # type: ignore[misc]  # PyG has
         return pooled.movedim(0, dim).contiguous()
 
     def __repr__(self) -> str:
-        pool = self.pool.operation if isinstance(self.pool, _Fold) else self.pool
+        pool = self.pool.operation if isinstance(self.pool, Aggregation) else self.pool
         return f"{type(self).__name__}({type(pool).__name__})"
 
     def __prepare_scriptable__(self) -> AbelianAggregation:
@@ -125,32 +127,6 @@ def register() -> None:
         False
     """
     pyg_aggr.AbelianAggregation = AbelianAggregation
-
-
-class _Fold(nn.Module):
-    """The fold of an operation, with a result for empty sets even if there is no identity."""
-
-    def __init__(self, operation: Operation, fill: float) -> None:
-        super().__init__()
-        self.operation, self.fill = operation, fill
-        self.has_identity = operation.law.identity(operation.dim) is not None and operation.bijection.is_injective
-
-    def reset_parameters(self) -> None:
-        self.operation.reset_parameters()
-
-    def forward(self, values: Tensor, *, index: Tensor | None, ptr: Tensor | None, dim_size: int | None) -> Tensor:
-        if self.has_identity:
-            return self.operation.reduce(values, index=index, ptr=ptr, dim_size=dim_size)
-        index, count = _index_of(index, ptr, dim_size, len(values))
-        if len(values) == 0:
-            return values.new_full((count, self.operation.dim), self.fill)
-        # An empty set gets any element, so that neither results nor gradients are infinite; the others leave theirs to
-        # a set that is dropped.
-        empty = torch.ones(count, dtype=torch.bool, device=values.device).index_fill(0, index, False)
-        spare = torch.where(empty, torch.arange(count, device=values.device), count)
-        more = torch.cat((values, values[:1].detach().expand(count, -1)))
-        folded = self.operation.reduce(more, index=torch.cat((index, spare)), dim_size=count + 1)[:count]
-        return torch.where(empty[:, None], self.fill, folded)
 
 
 def _index_of(index: Tensor | None, ptr: Tensor | None, dim_size: int | None, n: int) -> tuple[Tensor, int]:

@@ -1,6 +1,7 @@
-"""Set models: DeepSets and multilayer perceptrons, the baselines of the paper."""
+"""Set models: an aggregation layer that finds its own law, and the baselines of the paper."""
 
+from abelnet.nn.bank import Channelwise, GatedBank
 from abelnet.nn.baselines import MLP, DeepSets
 from abelnet.nn.stacks import DeepSetsStack
 
-__all__ = ["MLP", "DeepSets", "DeepSetsStack"]
+__all__ = ["MLP", "Channelwise", "DeepSets", "DeepSetsStack", "GatedBank"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["Channelwise", "GatedBank"]
 
-import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -40,6 +39,10 @@ _LIMIT = 1e4
 _CLEARLY = 0.1
 # A network is kept in place of laws if its loss is less than this part of theirs.
 _NO_LAW = 0.5
+# Completed fraction of training at which the gates close.
+_HALF = 0.5
+# Precision of trained parameters, relative to the size of elements.
+_DIGITS = 1e-5
 # Weight of the latest loss in running averages.
 _RECENT = 0.05
 # What steps of the first half train, in turn: the laws, laws of slow growth, the laws, the network.
@@ -109,7 +112,8 @@ class GatedBank(Configurable, nn.Module):
         self.turn: Tensor
         self.register_buffer("turn", torch.zeros((), dtype=torch.long))
         self.losses: Tensor
-        self.register_buffer("losses", torch.full((len(_WAYS),), math.nan))
+        self.register_buffer("losses", torch.zeros(len(_WAYS)))  # 0 until there is one
+        self._look()
 
     def reset_parameters(self) -> None:
         """Resets members and gates to their initial values, and forgets the scale of the elements."""
@@ -118,9 +122,9 @@ class GatedBank(Configurable, nn.Module):
         self.network.reset_parameters()
         with torch.no_grad():
             self.logits.zero_()
-            self.losses.fill_(math.nan)
-            for buffer in (self.unit, self.progress, self.way, self.turn):
+            for buffer in self.buffers():
                 buffer.zero_()
+        self._look()
 
     def anneal(self, progress: float, loss: float | None = None) -> None:
         """Sets how far training has come; call it before each step.
@@ -141,21 +145,37 @@ class GatedBank(Configurable, nn.Module):
             [0.0, 1.0]
         """
         check_number("progress", progress, least=0, most=1)
-        if loss is not None and not self.is_hard:
-            way = int(self.way)
-            before = float(self.losses[way])
-            self.losses[way] = loss if math.isnan(before) else before + _RECENT * (loss - before)
-        was_hard = self.is_hard
+        was_hard, is_hard = self.is_hard, progress >= _HALF
+        if loss is not None and not was_hard:
+            before = float(self.losses[self._way])
+            self.losses[self._way] = loss if before == 0 else before + _RECENT * (loss - before)
         self.progress.fill_(progress)
-        if self.is_hard:
-            if not was_hard:
-                self.way.fill_(self._decide())
-        elif loss is not None:
+        if is_hard and not was_hard:
+            self.way.fill_(self._decide())
+        elif loss is not None and not is_hard:
             self.turn += 1
             self.way.fill_(_TURNS[int(self.turn) % len(_TURNS)])
+        self._look()
+
+    def _look(self) -> None:
+        """Reads what the forward pass branches on, so that it need not wait for the device, and can be compiled."""
+        self._is_hard, self._way = float(self.progress) >= _HALF, int(self.way)
+        if not self._is_hard and _WAYS[self._way] == "laws":
+            self._used = frozenset(range(self.logits.shape[-1]))
+        else:
+            self._used = frozenset(self._best() if self._is_hard else self._slow().tolist())
+
+    def check_state(self) -> None:
+        self._look()
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        super()._load_from_state_dict(*args, **kwargs)
+        self._look()
 
     def _decide(self) -> int:
         laws, slow, network = self.losses.tolist()
+        if 0 in (laws, slow, network):
+            return 0
         if network < _NO_LAW * min(laws, slow):
             return 2
         if _CLEARLY * slow <= laws:
@@ -172,17 +192,17 @@ class GatedBank(Configurable, nn.Module):
     @property
     def is_hard(self) -> bool:
         """Whether each channel has kept one law."""
-        return float(self.progress) >= 0.5
+        return self._is_hard
 
     @property
     def has_laws(self) -> bool:
         """Whether the results are those of laws, and not of a network that was kept in their place."""
-        return not self.is_hard or _WAYS[int(self.way)] == "laws"
+        return not self.is_hard or _WAYS[self._way] == "laws"
 
     def weights(self) -> Tensor:
         """Returns the weight of each law in each channel, with shape :math:`(c, m)`."""
         count = self.logits.shape[-1]
-        if not self.is_hard and _WAYS[int(self.way)] == "laws":
+        if not self.is_hard and _WAYS[self._way] == "laws":
             temperature = _HOT + (_COLD - _HOT) * 2 * self.progress
             return (self.logits / temperature).softmax(-1).expand(self.channels, -1)
         chosen = self.logits.detach().argmax(-1).expand(self.channels) if self.is_hard else self._slow()
@@ -215,7 +235,7 @@ class GatedBank(Configurable, nn.Module):
             self._measure(multisets.values)
         unit = torch.where(self.unit > 0, self.unit, 1)
         scene = Scene(multisets, multisets.values / unit, unit)
-        if _WAYS[int(self.way)] == "network":
+        if _WAYS[self._way] == "network":
             mixed = self.network(_sums(self.network.members(), scene), scene)
         else:
             mixed = self._mixed(scene)
@@ -224,19 +244,18 @@ class GatedBank(Configurable, nn.Module):
 
     def _mixed(self, scene: Scene) -> Tensor:
         """Returns the results of all laws, weighted by the gates."""
-        weights = self.weights()
-        used = weights.detach().any(0).tolist()
+        weights, used = self.weights(), self._used
         chosen: list[tuple[Member, list[int]]] = []
         first = 0
         for member in self._members():
             places = [first + i for i in range(len(member.names))]
             first += len(places)
-            if any(used[place] for place in places):
+            if not used.isdisjoint(places):
                 chosen.append((member, places))
         results, columns = [], []
         for (member, places), total in zip(chosen, _sums([member for member, _ in chosen], scene), strict=True):
             for place, result in zip(places, member.lower(total, scene), strict=True):
-                if used[place]:
+                if place in used:
                     results.append(result if self.is_hard else result.clamp(-_LIMIT, _LIMIT))
                     columns.append(place)
         return torch.stack([weights[:, place] * result for place, result in zip(columns, results, strict=True)]).sum(0)
@@ -250,7 +269,8 @@ class GatedBank(Configurable, nn.Module):
         """
         if not self.has_laws:
             return ["no law"] * self.channels
-        return [formula(self.operation(channel)) for channel in range(self.channels)]
+        operations = [self.operation(channel) for channel in range(self.channels)]
+        return [formula(_rounded(operation, float(self.unit[c]) or 1.0)) for c, operation in enumerate(operations)]
 
     def operation(self, channel: int) -> Operation:
         """Returns the law of one channel, the one with the largest gate, as an exact operation in one dimension."""
@@ -386,3 +406,13 @@ class Channelwise(Configurable, nn.Module):
 
     def extra_repr(self) -> str:
         return f"channels={self.channels}, fill={self.fill:g}"
+
+
+@torch.no_grad()
+def _rounded(operation: Operation, unit: float) -> Operation:
+    """Rounds parameters to the digits that training in single precision can tell, for printing."""
+    for name, parameter in operation.named_parameters():
+        for i, value in enumerate(parameter.view(-1).tolist()):
+            negligible = name.endswith("shift") and abs(value) < _DIGITS * unit
+            parameter.view(-1)[i] = 0.0 if negligible else float(f"{value:.5g}")
+    return operation.double()
