@@ -86,6 +86,7 @@ class Multisets:
             values, ptr = _concatenate(values, dim)
         check_values("values", values, dim)
 
+        self._sizes: Tensor | None = None
         self._spare = 0  # 1 if an extra last set, dropped at the end, collects padding that cannot be removed
         self._limit = values.shape[0]  # no set has more elements
         if ptr is not None:
@@ -328,10 +329,12 @@ class Multisets:
         values[mask] = ordered.values
         return values.reshape(*self.shape, width, self.dim), mask.reshape(*self.shape, width)
 
-    @cached_property
+    @property
     def sizes(self) -> Tensor:
         """Number of elements of each set, with shape :math:`(*)`."""
-        return self._add(torch.ones_like(self.index)).reshape(self.shape)
+        if self._sizes is None:  # functools.cached_property cannot be compiled
+            self._sizes = self._add(torch.ones_like(self.index)).reshape(self.shape)
+        return self._sizes
 
     def sum(self, u: Tensor) -> Tensor:
         """Returns the sum over each set of the rows of ``u``, one per element: :math:`(N, k)` to :math:`(*, k)`."""

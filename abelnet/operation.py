@@ -265,7 +265,7 @@ class Operation(Configurable, nn.Module):
         check_dtype("values", multisets.values, self.bijection)
         encode, law, decode = self.folding
         if is_checking() and not self._has_identity():
-            check_no_empty("the operation", multisets)
+            check_no_empty(self.law.name if self.law.identity(self.dim) is None else "the operation", multisets)
         return decode(law.reduce(encode(multisets.values), multisets))
 
     def mean(

@@ -62,6 +62,9 @@ TOLERATED = 1e-3
 _WITHOUT_ORDER, _LEFT_WITHOUT_ORDER = 0.7, 1.4
 # What describes the results has to remove this fraction of the misfit.
 _DESCRIBED = 0.9
+# A law is contradicted if regressions without a law, or with a bend of its curve, remove this much of its error, in
+# standard deviations of the results: the curve of a true law is a few percent off at most, with few examples.
+_UNBENT = 0.15
 # A bend repairs a law if it lowers squared errors by this many standard errors.
 _BENT = 4.0
 # Sets of one element contradict a law if their error has this many times that of the others.
@@ -81,7 +84,7 @@ class Misfit(Configurable):
     Attributes:
         size: Root mean square of the misfit.
         part: The same as a fraction of the standard deviation of the results.
-        law: Root mean squared error of the law, with the best bend of its curve.
+        law: Root mean squared error of the law, with the best bend of its curve unless that is no law either.
         plain: Root mean squared error of the regression.
         contradicts: Whether the misfit is too large for a law.
         nearest: What the results are instead, and what to try; empty unless the misfit contradicts.
@@ -124,12 +127,15 @@ def find_misfit(law: Candidate, fitted: Multisets, held_out: Multisets) -> Misfi
     if not 0 < spread < math.inf or math.sqrt(float(law.squared_errors(examples).mean())) <= EXACT * spread:
         return None
     found = compare(examples, law.results)
-    if not is_beyond_chance(found):
-        return None
-    bent, plain = (
-        float(np.linalg.norm(errors / spread)) / math.sqrt(len(errors)) for errors in (found.bent, found.plain)
+    own, bent, plain = (
+        float(np.linalg.norm(errors / spread)) / math.sqrt(len(errors))
+        for errors in (found.law, found.bent, found.plain)
     )
-    part = math.sqrt(max(bent**2 - plain**2, 0.0))
+    part = math.sqrt(max(bent**2 - plain**2, 0.0)) if is_beyond_chance(found) else 0.0
+    # A bend that the search did not find, though it tries all monotonic curves, is no law.
+    unbent = math.sqrt(max(own**2 - plain**2, 0.0))
+    if unbent > _UNBENT:
+        bent, part = own, unbent
     if part < TOLERATED:
         return None
     near = ""

@@ -34,20 +34,27 @@ from abelnet.operation import Operation
 _HOT, _COLD = 1.0, 0.15
 # Results of a member beyond this many units are of no use to the mixture, and their gradients spoil those of others.
 _LIMIT = 1e4
+# Completed fractions of training at which the gates close and the best laws are tried alone, and at which one is kept.
+_TRIAL, _HALF = 0.25, 0.5
+# What the bank computes: all laws, weighted by the gates; the first, second or third formula by the gates of each
+# channel; its curve; log-sum-exp in all channels, which grows slowly with the size of sets; or the network.
+_WAYS = ("mixture", "first", "second", "third", "curve", "slow", "network")
+_RANKS = _WAYS[1:4]
+# What steps train in turn, before the trial and in it.
+_TURNS = ("mixture", "slow", "mixture", "network"), ("first", "slow", "second", "curve", "third", "network")
+# Another rank than the first is kept if its loss is less than this part.
+_OUTRANKS = 0.9
+# A curve, which fits what a formula fits as well, is kept if its loss is less than this part of that of formulas.
+_NO_FORMULA = 0.25
 # Laws are kept if their loss is less than this part of that of slow growth: the right law has a hundredth, while with
 # networks on either side all fit about as well, and slow growth is what carries over to larger sets.
-_CLEARLY = 0.1
+_CLEARLY = 0.2
 # A network is kept in place of laws if its loss is less than this part of theirs.
 _NO_LAW = 0.5
-# Completed fraction of training at which the gates close.
-_HALF = 0.5
 # Precision of trained parameters, relative to the size of elements.
 _DIGITS = 1e-5
 # Weight of the latest loss in running averages.
-_RECENT = 0.05
-# What steps of the first half train, in turn: the laws, laws of slow growth, the laws, the network.
-_TURNS = (0, 1, 0, 2)
-_WAYS = ("laws", "slow", "network")
+_RECENT = 0.1
 
 
 class GatedBank(Configurable, nn.Module):
@@ -98,6 +105,7 @@ class GatedBank(Configurable, nn.Module):
         members: list[Member] = [Polynomials(channels), Totals(channels), Extremes(channels), Logarithms(channels)]
         members += [Exponentials(channels, rate) for rate in (1.0, -1.0, 6.0, -6.0)]
         members += [Powers(channels, power) for power in (-1.0, 0.5, 2.0)]
+        self._formulas = sum(len(member.names) for member in members)
         members += [Curve(channels)] if curves else []
         self.members = nn.ModuleList(members)
         count = sum(len(member.names) for member in members)
@@ -129,10 +137,11 @@ class GatedBank(Configurable, nn.Module):
     def anneal(self, progress: float, loss: float | None = None) -> None:
         """Sets how far training has come; call it before each step.
 
-        Over the first half the gates cool, then each channel keeps its best law. If losses are reported, two other
-        ways are trained in turn with the laws, and one of them is kept if the laws do not explain the examples better:
-        log-sum-exp in all channels, which grows slowly with the size of sets, if it does about as well as the laws that
-        the gates prefer; and a network of extremes and means, if it does far better than both: there is no law.
+        The gates cool until each channel keeps its best law, at half of the training. If losses are reported, the best
+        laws by the gates are first tried alone, since in a mixture laws make up for the errors of others, and two other
+        ways are trained in turn with them: log-sum-exp in all channels, which grows slowly with the size of sets, is
+        kept unless the laws do far better; and a network of a robust location, extremes and means is kept if it does
+        better than both: then there is no law.
 
         Arguments:
             progress: Completed fraction of training, from 0 to 1.
@@ -145,25 +154,30 @@ class GatedBank(Configurable, nn.Module):
             [0.0, 1.0]
         """
         check_number("progress", progress, least=0, most=1)
-        was_hard, is_hard = self.is_hard, progress >= _HALF
-        if loss is not None and not was_hard:
+        if loss is not None and not self.is_hard:
             before = float(self.losses[self._way])
             self.losses[self._way] = loss if before == 0 else before + _RECENT * (loss - before)
+        was, was_hard = float(self.progress), self.is_hard
         self.progress.fill_(progress)
-        if is_hard and not was_hard:
-            self.way.fill_(self._decide())
-        elif loss is not None and not is_hard:
+        if progress >= _HALF:
+            if not was_hard:
+                self.way.fill_(_WAYS.index(self._decide()))
+        elif loss is not None:
+            if was < _TRIAL <= progress:
+                self.losses.zero_()
+            turns = _TURNS[progress >= _TRIAL]
             self.turn += 1
-            self.way.fill_(_TURNS[int(self.turn) % len(_TURNS)])
+            self.way.fill_(_WAYS.index(turns[int(self.turn) % len(turns)]))
         self._look()
 
     def _look(self) -> None:
         """Reads what the forward pass branches on, so that it need not wait for the device, and can be compiled."""
+        self._is_hard, self._way, self._used = False, 0, frozenset(range(self.logits.shape[-1]))
+        if self.progress.is_meta:
+            return
         self._is_hard, self._way = float(self.progress) >= _HALF, int(self.way)
-        if not self._is_hard and _WAYS[self._way] == "laws":
-            self._used = frozenset(range(self.logits.shape[-1]))
-        else:
-            self._used = frozenset(self._best() if self._is_hard else self._slow().tolist())
+        if self._is_hard or _WAYS[self._way] != "mixture":
+            self._used = frozenset(self._best())
 
     def check_state(self) -> None:
         self._look()
@@ -172,22 +186,19 @@ class GatedBank(Configurable, nn.Module):
         super()._load_from_state_dict(*args, **kwargs)
         self._look()
 
-    def _decide(self) -> int:
-        laws, slow, network = self.losses.tolist()
-        if 0 in (laws, slow, network):
-            return 0
-        if network < _NO_LAW * min(laws, slow):
-            return 2
-        if _CLEARLY * slow <= laws:
-            with torch.no_grad():
-                self.logits.zero_()
-                self.logits.scatter_(1, self._slow()[: len(self.logits), None], 1.0)
-        return 0
-
-    def _slow(self) -> Tensor:
-        """Returns the log-sum-exp of each channel, from above and from below in turn."""
-        places = [self.names.index(f"log-sum-exp {rate:+g}") for rate in (1.0, -1.0)]
-        return torch.tensor(places, device=self.logits.device).repeat(self.channels)[: self.channels]
+    def _decide(self) -> str:
+        """Returns the way to keep, by the losses of the trial."""
+        losses = dict(zip(_WAYS, self.losses.tolist(), strict=True))
+        if not all(losses[way] > 0 for way in (*_RANKS, "slow", "network")):  # none were reported
+            return "mixture"
+        kept = min(_RANKS, key=losses.__getitem__)
+        if losses[kept] > _OUTRANKS * losses["first"]:
+            kept = "first"
+        if self.curves and losses["curve"] < _NO_FORMULA * losses[kept]:
+            kept = "curve"
+        if losses["network"] < _NO_LAW * min(losses[kept], losses["slow"]):
+            return "network"
+        return "slow" if _CLEARLY * losses["slow"] <= losses[kept] else kept
 
     @property
     def is_hard(self) -> bool:
@@ -197,16 +208,28 @@ class GatedBank(Configurable, nn.Module):
     @property
     def has_laws(self) -> bool:
         """Whether the results are those of laws, and not of a network that was kept in their place."""
-        return not self.is_hard or _WAYS[self._way] == "laws"
+        return not self.is_hard or _WAYS[self._way] != "network"
 
     def weights(self) -> Tensor:
         """Returns the weight of each law in each channel, with shape :math:`(c, m)`."""
-        count = self.logits.shape[-1]
-        if not self.is_hard and _WAYS[self._way] == "laws":
-            temperature = _HOT + (_COLD - _HOT) * 2 * self.progress
-            return (self.logits / temperature).softmax(-1).expand(self.channels, -1)
-        chosen = self.logits.detach().argmax(-1).expand(self.channels) if self.is_hard else self._slow()
-        return nn.functional.one_hot(chosen, count).to(self.logits.dtype)
+        if self.is_hard or _WAYS[self._way] != "mixture":
+            return nn.functional.one_hot(self._chosen(), self.logits.shape[-1]).to(self.logits.dtype)
+        temperature = _HOT + (_COLD - _HOT) * self.progress / _HALF
+        return (self.logits / temperature).softmax(-1).expand(self.channels, -1)
+
+    def _chosen(self) -> Tensor:
+        """Returns the law of each channel, with shape :math:`(c)`."""
+        logits, way = self.logits.detach(), _WAYS[self._way]
+        if way == "slow":
+            places = [self.names.index(f"log-sum-exp {rate:+g}") for rate in (1.0, -1.0)]
+            return torch.tensor(places, device=logits.device).repeat(self.channels)[: self.channels]
+        if way in _RANKS:
+            best = logits[:, : self._formulas].topk(len(_RANKS)).indices[:, _RANKS.index(way)]
+        elif way == "curve" and self.curves:
+            best = self._formulas + logits[:, self._formulas :].argmax(-1)
+        else:
+            best = logits.argmax(-1)
+        return best.expand(self.channels)
 
     def forward(
         self,
@@ -239,6 +262,9 @@ class GatedBank(Configurable, nn.Module):
             mixed = self.network(_sums(self.network.members(), scene), scene)
         else:
             mixed = self._mixed(scene)
+        if self.training and torch.is_grad_enabled() and not mixed.requires_grad:
+            # A law without parameters is tried alone: a training step must not fail for want of a gradient.
+            mixed = mixed + 0 * self.network.bias2.sum()
         filled = torch.where(scene.empty, self.fill, unit * mixed)
         return filled.reshape(*multisets.shape, self.channels)
 
@@ -292,7 +318,7 @@ class GatedBank(Configurable, nn.Module):
         return Channelwise(operations, channels, fill=self.fill)
 
     def _best(self) -> list[int]:
-        places: list[int] = self.logits.detach().argmax(-1).expand(self.channels).tolist()
+        places: list[int] = self._chosen().tolist()
         return places
 
     def _operation(self, place: int, channels: Sequence[int]) -> Operation:
@@ -365,9 +391,8 @@ class Channelwise(Configurable, nn.Module):
         self.aggregations = nn.ModuleList(Aggregation(operation, fill=fill) for operation in operations)
         self.parts = [list(some) for some in channels]
         self.fill = float(fill)
-        order = torch.tensor([channel for some in self.parts for channel in some])
-        self.order: Tensor
-        self.register_buffer("order", order.argsort(), persistent=False)
+        order = [channel for some in self.parts for channel in some]
+        self._places = [order.index(channel) for channel in range(len(order))]
 
     @property
     def operations(self) -> list[Operation]:
@@ -377,7 +402,7 @@ class Channelwise(Configurable, nn.Module):
     @property
     def channels(self) -> int:
         """Number of channels :math:`c`."""
-        return len(self.order)
+        return len(self._places)
 
     def reset_parameters(self) -> None:
         """Resets all operations to their initial values."""
@@ -399,7 +424,7 @@ class Channelwise(Configurable, nn.Module):
             result: Tensor = self.aggregations[0](multisets)
             return result
         results = [one(multisets.columns(some)) for one, some in zip(self.aggregations, self.parts, strict=True)]
-        return torch.cat(results, -1).index_select(-1, self.order)
+        return torch.cat(results, -1)[..., self._places]
 
     def config(self) -> dict[str, Any]:
         return {"operations": self.operations, "channels": self.parts, "fill": self.fill}

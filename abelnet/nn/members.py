@@ -17,8 +17,7 @@ __all__ = [
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -47,48 +46,55 @@ class Scene:
 
     def __init__(self, multisets: Multisets, z: Tensor, units: Tensor) -> None:
         self.multisets, self.z, self.units = multisets, z, units
+        self._known: dict[str, Tensor] = {}  # functools.cached_property cannot be compiled
+        self._logs: Scene | None = None
+
+    def _once(self, name: str, compute: Callable[[], Tensor]) -> Tensor:
+        if name not in self._known:
+            self._known[name] = compute()
+        return self._known[name]
 
     def _extreme(self, z: Tensor) -> Tensor:
-        return self.multisets.amax(z).reshape(-1, z.shape[-1])
+        return torch.where(self.empty, 0, self.multisets.amax(z).reshape(-1, z.shape[-1]))
 
-    @cached_property
+    @property
     def empty(self) -> Tensor:
         """Whether each set is empty, with shape :math:`(B, 1)`."""
-        return self.multisets.sizes.reshape(-1, 1) == 0
+        return self._once("empty", lambda: self.multisets.sizes.reshape(-1, 1) == 0)
 
-    @cached_property
+    @property
     def count(self) -> Tensor:
         """Number of elements of each set, at least 1, with shape :math:`(B, 1)`."""
-        return self.multisets.sizes.reshape(-1, 1).clamp_min(1).to(self.z.dtype)
+        return self._once("count", lambda: self.multisets.sizes.reshape(-1, 1).clamp_min(1).to(self.z.dtype))
 
-    @cached_property
+    @property
     def largest(self) -> Tensor:
         """Largest element of each set, :math:`(B, c)`; 0 if it is empty."""
-        return torch.where(self.empty, 0, self._extreme(self.z))
+        return self._once("largest", lambda: self._extreme(self.z))
 
-    @cached_property
+    @property
     def smallest(self) -> Tensor:
         """Smallest element of each set, :math:`(B, c)`; 0 if it is empty."""
-        return torch.where(self.empty, 0, -self._extreme(-self.z))
+        return self._once("smallest", lambda: -self._extreme(-self.z))
 
-    @cached_property
+    @property
     def below_largest(self) -> Tensor:
         """Each element less the largest of its set, :math:`(N, c)`."""
-        return self.z - self.multisets.spread(self.largest.detach())
+        return self._once("below_largest", lambda: self.z - self.multisets.spread(self.largest.detach()))
 
-    @cached_property
+    @property
     def above_smallest(self) -> Tensor:
         """Each element less the smallest of its set, :math:`(N, c)`."""
-        return self.z - self.multisets.spread(self.smallest.detach())
+        return self._once("above_smallest", lambda: self.z - self.multisets.spread(self.smallest.detach()))
 
-    @cached_property
+    @property
     def logs(self) -> Scene:
         """The logarithms of the elements, which are taken as positive."""
-        scene = Scene(self.multisets, _log(self.z), self.units)
-        scene.__dict__.update(empty=self.empty, count=self.count)
-        # Logarithms are monotonic: nothing is sought twice.
-        scene.__dict__.update(largest=_log(self.largest), smallest=_log(self.smallest))
-        return scene
+        if self._logs is None:
+            self._logs = Scene(self.multisets, _log(self.z), self.units)
+            # Logarithms are monotonic: nothing is sought twice.
+            self._logs._known |= {"largest": _log(self.largest), "smallest": _log(self.smallest)}
+        return self._logs
 
 
 class Member(nn.Module, ABC):

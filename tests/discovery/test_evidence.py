@@ -60,6 +60,14 @@ def test_the_closest_non_laws_are_refused(name: str) -> None:
         LawRegressor(polish=False).fit(sets, noisy(target, 0.05))
 
 
+def test_a_law_that_only_a_bend_would_repair_is_refused() -> None:
+    # Squares would be a curve that falls back beyond the elements; monotonic curves explain 88 %.
+    low, high, fold = NON_LAWS["sum of squares, positive"]
+    sets, target = draw(low, high, fold, 500, seed=5)
+    with pytest.raises(NoLawError, match=r"a regression without a law .*; the results are"):
+        LawRegressor(polish=False).fit(sets, target)
+
+
 @pytest.mark.parametrize("name", TRUE)
 def test_true_laws_have_no_misfit(name: str) -> None:
     low, high, fold, _ = LAWS[name]
