@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from abelnet.accumulator import Accumulator
+    from abelnet.aggregation import Aggregation
     from abelnet.bijections import (
         Affine,
         Bijection,
@@ -37,6 +38,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "accumulator": ("Accumulator",),
+    "aggregation": ("Aggregation",),
     "bijections": (
         "Affine",
         "Bijection",

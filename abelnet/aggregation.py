@@ -1,4 +1,4 @@
-r"""Operations as set-pooling layers, which are finite for all finite elements and have a result for empty sets."""
+r"""Operations as set-pooling layers, which have a result for elements outside the domain and for empty sets."""
 
 from __future__ import annotations
 
@@ -87,16 +87,20 @@ class Aggregation(Configurable, nn.Module):
         identity = self.operation.law.identity(self.channels)
         if identity is None or not self.operation.bijection.is_injective:
             return like.new_full((self.channels,), self.fill)
-        found = self.operation.bijection.inverse(identity.to(like.device, like.dtype))
-        return torch.where(found.isfinite(), found, self.fill)
+        bijection, identity = self.operation.bijection, identity.to(like.device, like.dtype)
+        if bijection.codomain is EVERYWHERE:
+            return bijection.inverse(identity)
+        with torch.no_grad():  # where there is no identity, gradients are NaN
+            found = bijection.inverse(identity)
+            return torch.where(found.isfinite(), found, self.fill)
 
     def _inside(self, x: Tensor, region: Region) -> Tensor:
         """Moves numbers into a region with open ends."""
         if region is EVERYWHERE:
             return x
         low, high = (torch.as_tensor(end, dtype=torch.float64, device=x.device) for end in region)
-        # An end that belongs to the region is given as the next number beyond it.
         margin = self.margin * (high - low).clamp(max=1)
+        # An end that belongs to the region, such as 0 for squares, is given as the next number beyond it.
         ends = low + torch.where((low < 0) & (low > -1e-300), 0, margin), high - margin
         return torch.maximum(torch.minimum(x, ends[1].to(x.dtype)), ends[0].to(x.dtype))
 

@@ -304,7 +304,8 @@ class LawRegressor(Configurable):
         # Files of version 0.1.0 have a law for each dimension, and no blocks.
         blocks = arguments.pop("blocks", [[i] for i in range(len(laws))])
         if not isinstance(flat, bool) or not laws or not all(isinstance(law, AnyLaw) for law in laws):
-            raise AbelnetError(f"flat, laws: expected a boolean and learned laws, got {flat!r} and {laws!r:.80}")
+            got = " ".join(f"{flat!r} and {laws!r}".split())  # modules are shown in many lines
+            raise AbelnetError(f"flat, laws: expected a boolean and learned laws, got {got:.80}")
         dims = [law.operation.dim for law in laws]
         if [len(block) for block in blocks] != dims or sorted(i for block in blocks for i in block) != list(
             range(sum(dims))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["LearnedLaw", "Tried"]
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
+from abelnet.aggregation import Aggregation
 from abelnet.bijections.slopes import FROM_ZERO
 from abelnet.config import Configurable
 from abelnet.discovery import formula
@@ -170,6 +172,23 @@ class LearnedLaw(Configurable):
     def ranges(self) -> list[Seen]:
         """Ranges of the examples of each coordinate; empty if unknown."""
         return [] if self.seen is None else [self.seen]
+
+    def aggregation(self, *, trainable: bool = False, fill: float = 0.0) -> Aggregation:
+        """Returns the law as a set-pooling layer, in single precision.
+
+        Arguments:
+            trainable: Whether the parameters of the law are trained further.
+            fill: Result of an empty set if the law has no identity.
+
+        Example:
+            >>> from abelnet import LawRegressor
+            >>> rows = 1 + torch.rand(60, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+            >>> law = LawRegressor().fit(rows.numpy(), (1 / (1 / rows).sum(1)).numpy()).laws_[0]
+            >>> law.aggregation()(torch.tensor([[2.0], [2.0]])).item()
+            1.0
+        """
+        operation = copy.deepcopy(self.operation).float().requires_grad_(trainable)
+        return Aggregation(operation, fill=fill)
 
     def extrapolated(self, sets: Multisets, results: Tensor) -> Tensor:
         """Returns whether each result needs the law outside the range of the examples, as a mask :math:`(B)`.

@@ -118,7 +118,8 @@ def compare_errors(errors: Array, bends: Array, features: Features, *, seed: int
     base = _Base.of(bends, residual)
     bent = base.left_out(residual)
     drawn = bent[:, None] * signs
-    reference = float(np.mean(bent**2)), np.mean(base.left_out(drawn) ** 2, 0)
+    least = np.finfo(np.float64).tiny  # errors may be exactly 0
+    reference = max(float(np.mean(bent**2)), least), np.maximum(np.mean(base.left_out(drawn) ** 2, 0), least)
     gains: dict[str, float] = {}
     best, plain, by_chance = "", bent, np.full(_DRAWS, -np.inf)
     for name, columns in _designs(features).items():

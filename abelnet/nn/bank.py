@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Channelwise", "GatedBank"]
 
+import copy
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from abelnet.aggregation import Aggregation
 from abelnet.checks import check_count, check_dtype, check_number
 from abelnet.config import Configurable
+from abelnet.discovery import LawRegressor, NoLawError
 from abelnet.discovery.formula import formula
 from abelnet.errors import AbelnetError
 from abelnet.multisets import Multisets, MultisetValues
@@ -76,6 +78,7 @@ class GatedBank(Configurable, nn.Module):
         gates: ``"channel"`` for a law per channel, ``"shared"`` for one law with parameters per channel.
         curves: Whether the bank contains a spline.
         fill: Result of an empty set.
+        seed: Random seed of the network that is kept if there is no law; torch's global generator if not given.
 
     Example:
         >>> bank = GatedBank(2)
@@ -95,6 +98,7 @@ class GatedBank(Configurable, nn.Module):
         gates: Literal["channel", "shared"] = "channel",
         curves: bool = True,
         fill: float = 0.0,
+        seed: int | None = None,
     ) -> None:
         super().__init__()
         self.channels = check_count("channels", channels)
@@ -112,7 +116,7 @@ class GatedBank(Configurable, nn.Module):
         self.logits = nn.Parameter(torch.zeros(channels if gates == "channel" else 1, count))
         self.unit: Tensor
         self.register_buffer("unit", torch.zeros(channels))  # 0 until the first batch
-        self.network = Network(channels)
+        self.network = Network(channels, seed=seed)
         self.progress: Tensor
         self.register_buffer("progress", torch.zeros(()))
         self.way: Tensor
@@ -123,11 +127,11 @@ class GatedBank(Configurable, nn.Module):
         self.register_buffer("losses", torch.zeros(len(_WAYS)))  # 0 until there is one
         self._look()
 
-    def reset_parameters(self) -> None:
+    def reset_parameters(self, seed: int | None = None) -> None:
         """Resets members and gates to their initial values, and forgets the scale of the elements."""
         for member in self._members():
             member.reset_parameters()
-        self.network.reset_parameters()
+        self.network.reset_parameters(seed)
         with torch.no_grad():
             self.logits.zero_()
             for buffer in self.buffers():
@@ -285,6 +289,41 @@ class GatedBank(Configurable, nn.Module):
                     results.append(result if self.is_hard else result.clamp(-_LIMIT, _LIMIT))
                     columns.append(place)
         return torch.stack([weights[:, place] * result for place, result in zip(columns, results, strict=True)]).sum(0)
+
+    def fit_neighborhoods(self, x: Tensor, index: Tensor, y: Tensor) -> Channelwise:
+        """Returns a layer that starts from the law of each channel, found by the closed form.
+
+        It is symbolic regression on neighborhoods whose results are known, such as those of one round of message
+        passing: no gradient is involved, and the parameters can be trained further. A channel in which no law is found
+        has that with the largest gate.
+
+        Arguments:
+            x: Elements, with shape :math:`(N, c)`.
+            index: Set of each element, with shape :math:`(N)`.
+            y: Result of each set, with shape :math:`(B, c)`.
+
+        Example:
+            >>> x = 1 + torch.rand(300, 1, generator=torch.Generator().manual_seed(0))
+            >>> index = torch.arange(300) // 3
+            >>> y = 1 / (1 / x).reshape(-1, 3, 1).sum(1)
+            >>> layer = GatedBank(1).fit_neighborhoods(x, index, y)
+            >>> formula(layer.operations[0])
+            'x∘y = (x^(−1) + y^(−1))^(−1)'
+            >>> torch.allclose(layer(x, index=index), y)
+            True
+        """
+        sets = Multisets(x.detach().double(), self.channels, index=index, dim_size=len(y)).ordered()
+        operations = []
+        for channel in range(self.channels):
+            column = sets.column(channel)
+            examples = Multisets(column.values, 1, ptr=column.ptr, targets=y[:, channel].detach().double())
+            try:
+                law = LawRegressor().fit(examples.take(examples.sizes > 0)).laws_[0]
+                operation = copy.deepcopy(law.operation)
+            except NoLawError:
+                operation = self.operation(channel)
+            operations.append(operation.to(self.logits.device, self.logits.dtype))
+        return Channelwise(operations, [[channel] for channel in range(self.channels)], fill=self.fill)
 
     def laws(self) -> list[str]:
         """Returns the law of each channel as a formula: the one with the largest gate.

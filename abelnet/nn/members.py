@@ -31,8 +31,8 @@ from abelnet.operation import Operation
 _SMALLEST = 1e-6
 # Powers and products stay within exp(-30) and exp(30) units: farther out, they only spoil the gradients of others.
 _LOG_LIMIT = 30.0
-# Rates and exponents stay within these: beyond, the law is a maximum or minimum, or has no limit.
-_RATES = (1e-2, 1e3)
+# Rates and exponents stay within these: beyond, the law is as good as a maximum or minimum, or has no limit.
+_RATES = (1e-2, 20.0)
 
 
 class Scene:

@@ -61,9 +61,10 @@ class Network(nn.Module):
     Arguments:
         channels: Number of channels :math:`c`.
         hidden: Number of hidden units.
+        seed: Random seed of the initial weights; torch's global generator is used if not given.
     """
 
-    def __init__(self, channels: int, hidden: int = 32) -> None:
+    def __init__(self, channels: int, hidden: int = 32, *, seed: int | None = None) -> None:
         super().__init__()
         self.parts = nn.ModuleList([Totals(channels), Extremes(channels)])
         self.parts.extend(Exponentials(channels, rate) for rate in (1.0, -1.0, 6.0, -6.0))
@@ -73,18 +74,19 @@ class Network(nn.Module):
         self.bias1 = nn.Parameter(torch.empty(channels, 1, hidden))
         self.weight2 = nn.Parameter(torch.empty(channels, hidden, 1))
         self.bias2 = nn.Parameter(torch.empty(channels, 1, 1))
-        self.reset_parameters()
+        self.reset_parameters(seed)
 
     @torch.no_grad()
-    def reset_parameters(self) -> None:
+    def reset_parameters(self, seed: int | None = None) -> None:
         """Draws the initial values anew."""
+        generator = None if seed is None else torch.Generator(self.weight1.device).manual_seed(seed)
         for member in self.members():
             member.reset_parameters()
         self.location.reset_parameters()
         for weight, bias in ((self.weight1, self.bias1), (self.weight2, self.bias2)):
             bound = 1 / math.sqrt(weight.shape[1])
-            weight.uniform_(-bound, bound)
-            bias.uniform_(-bound, bound)
+            weight.uniform_(-bound, bound, generator=generator)
+            bias.uniform_(-bound, bound, generator=generator)
 
     def members(self) -> list[Member]:
         """Returns the members whose results are part of the input."""

@@ -19,7 +19,6 @@ PTR = torch.tensor([0, 1, 1, 4, 9])
 def chosen(bank: GatedBank, *names: str) -> GatedBank:
     """Returns a bank whose channels have kept these laws."""
     with torch.no_grad():
-        bank.anneal(0.4)
         for channel, name in enumerate(names):
             bank.logits[channel, bank.names.index(name)] = 1.0
     bank.anneal(1.0)
@@ -59,7 +58,7 @@ def train(bank: GatedBank, fold: object, steps: int, seed: int = 0, low: float =
     bank.anneal(1.0)
     bank.eval()
     x, y = draw(100, 30, 30)
-    return float((((bank(x) - y) / y.std(0)).square().mean()).sqrt().detach())
+    return float(((bank(x) - y) / y.abs().mean(0)).square().mean().sqrt().detach())
 
 
 FOLDS = {
@@ -71,24 +70,24 @@ FOLDS = {
 @pytest.mark.parametrize("name", FOLDS)
 def test_it_finds_the_law_and_applies_it_to_larger_sets(name: str) -> None:
     fold, formula, factor = FOLDS[name]
-    bank = GatedBank(1)
-    error = train(bank, lambda x: factor * fold(x), 900)
+    bank = GatedBank(1, seed=0)
+    error = train(bank, lambda x: factor * fold(x), 1200)
     assert bank.laws() == [formula]
     assert error < 1e-3
 
 
 def test_each_channel_finds_its_own_law() -> None:
-    bank = GatedBank(2)
+    bank = GatedBank(2, seed=0)
     fold = lambda x: torch.stack((x[:, 0].amax(), x[:, 1].log().mean().exp()))
-    assert train(bank, fold, 300) < 1e-5
+    assert train(bank, fold, 1200) < 1e-5
     assert bank.laws() == ["x∘y = max(x, y)", "M(x₁, …, xₙ) = exp(Σ log(x) / n)"]
 
 
 def test_what_is_no_law_becomes_a_network() -> None:
-    bank = GatedBank(1)
-    error = train(bank, lambda x: x.quantile(0.5, 0), 900)
+    bank = GatedBank(1, seed=0)
+    error = train(bank, lambda x: x.quantile(0.5, 0), 800)
     assert bank.laws() == ["no law"]
-    assert error < 0.5  # the mean has 1
+    assert error < 0.1
     with pytest.raises(AbelnetError, match="harden: expected a law in each channel, got none"):
         bank.harden()
 
@@ -141,7 +140,7 @@ def _train_random_banks(count: int, steps: int, scale: float, first: int = 0) ->
     for seed in range(first, first + count):
         generator = torch.Generator().manual_seed(seed)
         channels = int(torch.randint(1, 5, (), generator=generator))
-        bank = GatedBank(channels, gates=("channel", "shared")[seed % 2])
+        bank = GatedBank(channels, gates=("channel", "shared")[seed % 2], seed=seed)
         optimizer = torch.optim.Adam(bank.parameters(), lr=0.03)
         last = None
         for step in range(steps):
