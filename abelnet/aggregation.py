@@ -74,7 +74,7 @@ class Aggregation(Configurable, nn.Module):
         folded = law.reduce(encode(self._inside(multisets.values, bijection.domain)), multisets)
         empty = (multisets.sizes == 0)[..., None]
         # Not after the inverse: its gradient at the fold of nothing may be NaN, and 0 times NaN is NaN.
-        some = encode(self._inside(multisets.values.new_zeros(self.channels), bijection.domain))
+        some = encode(self._inside(multisets.values.new_ones(self.channels), bijection.domain))
         folded = torch.where(empty, some, folded)
         if law is self.operation.law:
             folded = self._inside(folded, bijection.codomain)
