@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from abelnet.accumulator import Accumulator
 from abelnet.bijections import Bijection
-from abelnet.bijections.slopes import EVERYWHERE
 from abelnet.checks import (
     check_dtype,
     check_finite,
@@ -121,7 +120,7 @@ class Operation(Configurable, nn.Module):
     @property
     def folding(self) -> Folding:
         r"""How elements are aggregated: by :math:`\varphi` and the law, or by their logarithms where these overflow."""
-        logs = self.law.in_logs() if self.bijection.has_log_form else None
+        logs = self.law.in_logs() if self.bijection.folds_in_logs else None
         if logs is None:
             return Folding(self.bijection, self.law, self.bijection.inverse)
         return Folding(self.bijection.log, logs, self.bijection.inverse_of_log)
@@ -264,8 +263,8 @@ class Operation(Configurable, nn.Module):
         multisets = Multisets.of(values, self.dim, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
         check_dtype("values", multisets.values, self.bijection)
         encode, law, decode = self.folding
-        if is_checking() and not self._has_identity():
-            check_no_empty(self.law.name if self.law.identity(self.dim) is None else "the operation", multisets)
+        if is_checking() and self._misses_identity():
+            check_no_empty("the operation", multisets)
         return decode(law.reduce(encode(multisets.values), multisets))
 
     def mean(
@@ -348,11 +347,13 @@ class Operation(Configurable, nn.Module):
     def config(self) -> dict[str, Any]:
         return {"bijection": self.bijection, "law": self.law}
 
-    def _has_identity(self) -> bool:
-        identity, codomain = self.law.identity(self.dim), self.bijection.codomain
-        if identity is None or codomain is EVERYWHERE:
-            return identity is not None
-        return bool(((identity > torch.as_tensor(codomain[0])) & (identity < torch.as_tensor(codomain[1]))).all())
+    def _misses_identity(self) -> bool:
+        """Whether the bijection, which is positive, does not reach the identity of the law."""
+        identity = self.law.identity(self.dim)
+        if identity is None or not self.bijection.has_log_form:
+            return False
+        low, high = (torch.as_tensor(end) for end in self.bijection.codomain)
+        return not bool(((identity > low) & (identity < high)).all())
 
     def _encode(self, encode: Callable[[Tensor], Tensor], **elements: Tensor) -> Sequence[Tensor]:
         """Maps all elements by the bijection, or its logarithm, in one pass if a wider matrix product pays off."""

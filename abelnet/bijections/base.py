@@ -117,6 +117,11 @@ class Bijection(Configurable, nn.Module, ABC):
         """Whether :math:`f` is positive and :meth:`log` and :meth:`inverse_of_log` are defined."""
         return False
 
+    @property
+    def folds_in_logs(self) -> bool:
+        """Whether elements are added by their logarithms, since :math:`f` may overflow."""
+        return self.has_log_form
+
     def log(self, x: Tensor) -> Tensor:
         r"""Maps :math:`x` of shape :math:`(*, d)` to :math:`\log f(x)`, finite where :math:`f(x)` overflows."""
         raise AbelnetError(f"log: expected a bijection with a logarithmic form, got {type(self).__name__}")

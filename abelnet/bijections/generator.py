@@ -139,6 +139,10 @@ class Generator(Elementwise):
     def has_log_form(self) -> bool:
         return self.family.has_log_form
 
+    @property
+    def folds_in_logs(self) -> bool:
+        return self.has_log_form and self.family.overflows(self.values[0].dtype)
+
     def log(self, x: Tensor) -> Tensor:
         check_values("x", x, self.dim)
         self._check_domain(x)

@@ -86,6 +86,10 @@ class Family(Configurable, ABC):
     has_log_form: ClassVar[bool] = False
     r"""Whether :math:`g_\theta` is positive and :meth:`log` and :meth:`inverse_of_log` are defined."""
 
+    def overflows(self, dtype: torch.dtype) -> bool:
+        r"""Returns whether :math:`g_\theta` of ordinary numbers is beyond the range of a dtype."""
+        return True
+
     def log(self, x: Tensor, *theta: Number) -> Tensor:
         r"""Returns :math:`\log g_\theta(x)`, which does not overflow where :math:`g_\theta(x)` does."""
         raise AbelnetError(f"log: expected a family with a logarithmic form, got {self.name}")

@@ -27,7 +27,7 @@ class Constant(nn.Module):
     def forward(self, graphs: Graphs) -> Tensor:
         return (self.value + self.logits).expand(len(graphs), 1) * self.scale
 
-    def anneal(self, progress: float) -> None:
+    def anneal(self, progress: float, loss: float | None) -> None:
         self.seen.append(progress)
 
 
