@@ -179,11 +179,11 @@ RANDOM_TABLES = st.builds(
 )
 
 
-@pytest.mark.filterwarnings("ignore::abelnet.ExtrapolationWarning")
 # An ensemble with factors of 1e52 and 1e-57; it takes as long as the others together.
 HUGE = example(table=RandomTable(8, 38, 0, 0.0, "noisy sum", "one huge set")) if FUZZ else lambda test: test
 
 
+@pytest.mark.filterwarnings("ignore::abelnet.ExtrapolationWarning")
 @settings(max_examples=max(10, FUZZ // 4), deadline=None, derandomize=not FUZZ)
 @given(table=RANDOM_TABLES)
 @example(table=RandomTable(150, 5, 0, -1.0, "noisy sum", "plain"))  # an ensemble with a parameter of 1e304
