@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
 PACKAGING := pyproject.toml constraints.txt
 
-.PHONY: help reproduce test fuzz test-kill lint bench docs clean
+.PHONY: help reproduce test tests fuzz test-kill lint bench docs clean
 
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,7 +27,10 @@ lint: .venv/dev ## Check style, types and import contracts.
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint ## Run lint, then all tests and docstring examples.
+test: .venv/dev ## Run lint, all tests and docstring examples, side by side.
+	@$(MAKE) --no-print-directory --jobs=2 lint tests
+
+tests: .venv/dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
 fuzz: .venv/dev ## Mutate model and word-vector files 2,000 times each, and learn from 500 random tables.
