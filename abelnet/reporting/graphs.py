@@ -100,7 +100,7 @@ def law_table(rows: Rows) -> Table:
 
 
 def _exact_rivals(rows: Rows) -> str:
-    """Returns the rivals whose median errors are those of float32 on all test graphs, with their tasks and forms, as text."""
+    """Returns, as text, the rivals whose median errors are those of float32 on all test graphs, and on which tasks."""
     found: dict[str, list[str]] = {}
     for row in rows:
         errors = [median([run["errors"][place] for run in row["runs"]]) for place in PLACES]
