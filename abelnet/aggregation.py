@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Aggregation"]
 
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -12,12 +12,22 @@ from torch import Tensor, nn
 from abelnet.bijections.slopes import EVERYWHERE, Region
 from abelnet.checks import check_dtype, check_number, is_checking, set_checks_enabled
 from abelnet.config import Configurable
+from abelnet.errors import AbelnetError
+from abelnet.laws import Sum
 from abelnet.multisets import Multisets, MultisetValues
 from abelnet.operation import Operation
+
+# Initial exponent of the number of elements if it is learned: between the fold and the mean.
+_BETWEEN = 0.5
 
 
 class Aggregation(Configurable, nn.Module):
     r"""Set pooling by an operation, :math:`x_1 \circ \dots \circ x_n`, as a layer of a network.
+
+    .. math:: y = \varphi^{-1}\Big(n^{-\alpha} \sum_i \varphi(x_i)\Big)
+
+    for operations whose law is the sum; others fold without normalization. With :math:`\alpha = 0` it is the fold, with
+    1 the quasi-arithmetic mean, which does not drift on sets larger than those of training.
 
     Where :meth:`abelnet.Operation.reduce` raises, a layer goes on: elements outside the domain of the bijection count
     as the nearest one inside, and an empty set gives the identity, or ``fill`` if there is none. On elements of the
@@ -27,6 +37,8 @@ class Aggregation(Configurable, nn.Module):
         operation: The operation :math:`\circ`.
         fill: Result of an empty set if the operation has no identity; PyTorch Geometric has 0 too.
         margin: Distance from an open end of the domain at which elements are kept.
+        normalization: The exponent :math:`\alpha` of the number of elements, or ``"learned"`` for one per channel that
+            starts at 1/2. Requires the law :class:`~abelnet.Sum` unless it is 0.
 
     Example:
         >>> from abelnet import AbelianGroup, Generator
@@ -34,13 +46,40 @@ class Aggregation(Configurable, nn.Module):
         >>> x = torch.tensor([[2.0], [2.0], [-5.0]])
         >>> parallel(x, index=torch.tensor([0, 0, 2]), dim_size=3)[:, 0]
         tensor([1.0000e+00, 0.0000e+00, 1.0000e-06], grad_fn=<SelectBackward0>)
+        >>> harmonic = Aggregation(parallel.operation, normalization=1.0)
+        >>> round(harmonic(torch.tensor([[1.0], [3.0]])).item(), 4)
+        1.5
     """
 
-    def __init__(self, operation: Operation, *, fill: float = 0.0, margin: float = 1e-6) -> None:
+    def __init__(
+        self,
+        operation: Operation,
+        *,
+        fill: float = 0.0,
+        margin: float = 1e-6,
+        normalization: float | Literal["learned"] = 0.0,
+    ) -> None:
         super().__init__()
         check_number("fill", fill)
         check_number("margin", margin, above=0)
         self.operation, self.fill, self.margin = operation, float(fill), float(margin)
+        if normalization != "learned":
+            if isinstance(normalization, str):
+                raise AbelnetError(f'normalization: expected a number or "learned", got {normalization!r}')
+            check_number("normalization", normalization)
+        if normalization != 0 and not isinstance(operation.law, Sum):
+            raise AbelnetError(
+                f"normalization: expected 0 for an operation over {operation.law.name}, got {normalization!r}; "
+                "only sums can be divided by a power of the number of elements"
+            )
+        self.normalization = normalization
+        self.exponent: Tensor | float
+        if normalization == "learned":
+            like = next(operation.bijection.parameters(), torch.empty(0))
+            start = torch.full((operation.dim,), _BETWEEN, dtype=like.dtype, device=like.device)
+            self.exponent = nn.Parameter(start)
+        else:
+            self.exponent = float(normalization)
 
     @property
     def channels(self) -> int:
@@ -48,8 +87,10 @@ class Aggregation(Configurable, nn.Module):
         return self.operation.dim
 
     def reset_parameters(self) -> None:
-        """Resets the operation to its initial values."""
+        """Resets the operation, and the exponent if it is learned, to their initial values."""
         self.operation.reset_parameters()
+        if isinstance(self.exponent, Tensor):
+            nn.init.constant_(self.exponent, _BETWEEN)
 
     def forward(
         self,
@@ -73,6 +114,9 @@ class Aggregation(Configurable, nn.Module):
         bijection = self.operation.bijection
         folded = law.reduce(encode(self._inside(multisets.values, bijection.domain)), multisets)
         empty = (multisets.sizes == 0)[..., None]
+        if self.normalization != 0:
+            log = self.exponent * multisets.sizes[..., None].clamp_min(1).to(folded.dtype).log()
+            folded = folded * (-log).exp() if law is self.operation.law else folded - log
         # Not after the inverse: its gradient at the fold of nothing may be NaN, and 0 times NaN is NaN.
         some = encode(self._inside(multisets.values.new_ones(self.channels), bijection.domain))
         folded = torch.where(empty, some, folded)
@@ -105,7 +149,12 @@ class Aggregation(Configurable, nn.Module):
         return torch.maximum(torch.minimum(x, ends[1].to(x.dtype)), ends[0].to(x.dtype))
 
     def config(self) -> dict[str, Any]:
-        return {"operation": self.operation, "fill": self.fill, "margin": self.margin}
+        return {
+            "operation": self.operation,
+            "fill": self.fill,
+            "margin": self.margin,
+            "normalization": self.normalization,
+        }
 
     def extra_repr(self) -> str:
-        return f"fill={self.fill:g}"
+        return f"fill={self.fill:g}, normalization={self.normalization}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 __all__ = ["AbelianAggregation", "register"]
 
+from typing import Literal
+
 import torch
 import torch_geometric.nn.aggr as pyg_aggr
 from torch import Tensor, nn
@@ -34,6 +36,8 @@ class AbelianAggregation(pyg_aggr.Aggregation):  # type: ignore[misc]  # PyG has
             called with values :math:`(N, d)` and the keywords ``index``, ``ptr`` and ``dim_size``, and returns
             :math:`(B, d)`.
         fill: Result of an empty set if the operation has no identity.
+        normalization: Exponent of the number of elements by a power of which sums are divided, or ``"learned"``; see
+            :class:`~abelnet.Aggregation`. Requires an operation unless it is 0: a bank finds its own.
 
     Shapes:
         - input: elements :math:`(*, N, d)`, ``index`` :math:`(N)` or ``ptr`` :math:`(B + 1)`
@@ -50,14 +54,23 @@ class AbelianAggregation(pyg_aggr.Aggregation):  # type: ignore[misc]  # PyG has
         >>> convolution = SAGEConv(8, 8, aggr=AbelianAggregation(8))
     """
 
-    def __init__(self, pool: Operation | nn.Module | int, fill: float = 0.0) -> None:
+    def __init__(
+        self,
+        pool: Operation | nn.Module | int,
+        fill: float = 0.0,
+        normalization: float | Literal["learned"] = 0.0,
+    ) -> None:
         super().__init__()
+        if normalization != 0 and not isinstance(pool, Operation):
+            raise AbelnetError(f"normalization: expected 0 unless pool is an Operation, got {normalization!r}")
         if not isinstance(pool, nn.Module):
             pool = GatedBank(check_count("pool", pool), fill=fill)
         elif not hasattr(pool, "reset_parameters"):
             raise AbelnetError(f"pool: expected an Operation or a module with reset_parameters, got {pool}")
         self.fill = float(fill)
-        self.pool = Aggregation(pool, fill=self.fill) if isinstance(pool, Operation) else pool
+        self.pool = pool
+        if isinstance(pool, Operation):
+            self.pool = Aggregation(pool, fill=self.fill, normalization=normalization)
 
     def reset_parameters(self) -> None:
         """Resets the operation to its initial parameters, drawn anew where they are random."""

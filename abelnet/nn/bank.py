@@ -185,6 +185,8 @@ class GatedBank(Configurable, nn.Module):
 
     def check_state(self) -> None:
         self._look()
+        for member in self._members():
+            member.look()
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         super()._load_from_state_dict(*args, **kwargs)
@@ -282,6 +284,8 @@ class GatedBank(Configurable, nn.Module):
             first += len(places)
             if not used.isdisjoint(places):
                 chosen.append((member, places))
+                if self.is_hard and self.training:
+                    member.refine(scene)
         results, columns = [], []
         for (member, places), total in zip(chosen, _sums([member for member, _ in chosen], scene), strict=True):
             for place, result in zip(places, member.lower(total, scene), strict=True):

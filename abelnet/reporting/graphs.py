@@ -35,13 +35,17 @@ def graph_report(results: dict[str, Any]) -> Report:
     experiment, rows = results["experiment"], results["rows"]
     forms = dict.fromkeys(row["form"] for row in rows)
     rates = "; ".join(f"{form}: {' or '.join(f'{rate:g}' for rate in RATES[form])}" for form in forms)
+    seeds = f"median (min – max) over {experiment['seeds']} seeds" if experiment["seeds"] > 1 else "1 seed"
     note = (
-        f"Relative RMSE (in standard deviations of the results on test graphs of 5–20 nodes), median (min – max) over "
-        f"{experiment['seeds']} seeds, of models trained for {experiment['steps']} steps on graphs of 5–20 nodes. "
+        f"Relative RMSE (in standard deviations of the results on test graphs of 5–20 nodes), {seeds}, "
+        f"of models trained for {experiment['steps']} steps on graphs of 5–20 nodes. "
         f"Learning rates ({rates}), losses and starts are selected on validation graphs of 5–20 nodes with the first "
         f"seed. The best median of each row is bold, with all that are below {_ROUNDING:g}, the rounding of float32. "
         f"Total: {results['seconds_in_units']:.0f} s on one core."
     )
+    exact = _exact_rivals(rows)
+    if exact:
+        note += f" Exact rivals, which no error can be far below: {exact}."
     sections = []
     for form in forms:
         some = [row for row in rows if row["form"] == form]
@@ -93,6 +97,17 @@ def law_table(rows: Rows) -> Table:
                 laws = ", ".join(law if count == 1 else f"{count} × {law}" for law, count in counts.most_common())
                 lines.append([Cell(TASKS[row["task"]].title), Cell(str(run["seed"])), Cell(laws)])
     return Table("Laws chosen", [Column("task"), Column("seed", "right"), Column("laws")], lines)
+
+
+def _exact_rivals(rows: Rows) -> str:
+    """Returns, as text, the rivals whose median errors are those of float32 on all test graphs, and on which tasks."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        errors = [median([run["errors"][place] for run in row["runs"]]) for place in PLACES]
+        if not AGGREGATIONS[row["model"]].is_ours and max(errors) < _ROUNDING:
+            title = f"{TASKS[row['task']].title} ({row['form']})"
+            found.setdefault(title, []).append(AGGREGATIONS[row["model"]].title)
+    return "; ".join(f"{', '.join(models)} on {title}" for title, models in found.items())
 
 
 def _range(values: Sequence[float | None]) -> str:

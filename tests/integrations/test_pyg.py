@@ -125,6 +125,13 @@ def test_the_same_as_those_of_pyg(name: str) -> None:
     torch.testing.assert_close(scalar(x, index, dim=0), theirs(x, index, dim=0))
 
 
+def test_normalized_it_is_the_mean_of_pyg() -> None:
+    aggr = AbelianAggregation(Operation(Affine(16), Sum()), normalization=1.0)
+    torch.testing.assert_close(aggr(X, INDEX, dim_size=4), pyg_aggr.MeanAggregation()(X, INDEX, dim_size=4))
+    with pytest.raises(AbelnetError, match=r"normalization: expected 0 unless pool is an Operation, got 1\.0"):
+        AbelianAggregation(16, normalization=1.0)
+
+
 def test_empty_sets_have_the_fill_value_and_no_gradient() -> None:
     aggr = AbelianAggregation(Operation(Monotonic(2, seed=0), Minimum()), fill=-7.0)
     x = torch.randn(3, 2, requires_grad=True)

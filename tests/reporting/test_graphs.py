@@ -57,3 +57,15 @@ def test_report_without_ours_or_matplotlib(monkeypatch: pytest.MonkeyPatch) -> N
     report = graph_report(results)
     assert not any(section.figures for section in report.sections)
     assert [len(section.tables) for section in report.sections] == [3, 3]
+
+
+def test_the_note_counts_seeds_and_names_exact_rivals() -> None:
+    results = graph_results()
+    results["experiment"]["seeds"] = 1
+    results["rows"] = [row for row in results["rows"] if row["form"] == "aligned"][:3]
+    for row, error in zip(results["rows"], (1e-9, 1e-3, 1e-9), strict=True):
+        row["runs"] = [dict(row["runs"][0], errors=dict.fromkeys(("small", "large", "dense"), error))]
+    note = graph_report(results).notes[0]
+    assert "5–20 nodes), 1 seed, of models" in note
+    title = graph_table(results["rows"], "small").rows[0][0].text
+    assert note.endswith(f"Exact rivals, which no error can be far below: min on {title} (aligned).")
