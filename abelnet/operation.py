@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from abelnet.accumulator import Accumulator
-from abelnet.bijections import Bijection
+from abelnet.bijections import Affine, Bijection, Chain
 from abelnet.checks import (
     check_dtype,
     check_finite,
@@ -140,6 +140,28 @@ class Operation(Configurable, nn.Module):
         """
         self.bijection.reset_parameters(seed)
         self.law.reset_parameters()
+
+    def centered(self) -> Operation:
+        r"""Returns the operation with elements moved by the identity :math:`e` of its law, after the bijection.
+
+        Elements near 0, which is what an encoder sends at first, are then near the identity. With products, whose
+        absorbing element is 0, results of large sets would otherwise vanish, and their gradients with them. The shift
+        is learned on. The operation itself is returned if its law has no absorbing element, or starts at 0 anyway.
+
+        Example:
+            >>> from abelnet import AbelianSemigroup, Affine
+            >>> x = torch.full((100, 1), 0.1)
+            >>> AbelianSemigroup(Affine(1)).reduce(x).item()
+            0.0
+            >>> round(AbelianSemigroup(Affine(1)).centered().reduce(x).item(), 1)  # 1.1^100 - 1
+            13779.6
+        """
+        identity, absorbing = self.law.identity(self.dim), self.law.absorbing(self.dim)
+        if identity is None or absorbing is None or not bool((identity == identity[0]).all()) or identity[0] == 0:
+            return self
+        like = next(self.bijection.parameters(), identity)
+        shift = Affine(self.dim, shift=float(identity[0]), device=like.device, dtype=like.dtype)
+        return Operation(Chain(self.bijection, shift), self.law)
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         r"""Combines :math:`x` and :math:`y` of shapes that broadcast to :math:`(*, d)` into :math:`x \circ y`."""

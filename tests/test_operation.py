@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from pathlib import Path
 
 import pytest
 import sympy
@@ -12,6 +13,7 @@ from cases import BIJECTIONS, GROUPS, IDENTITY_LIKE, LAWS, relative_error
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import abelnet
 from abelnet import (
     AbelianGroup,
     AbelianNet,
@@ -289,3 +291,20 @@ def test_expressions_are_the_operation() -> None:
         AbelnetError, match="expression: expected a bijection of one piece, got RationalQuadraticSpline"
     ):
         AbelianGroup(RationalQuadraticSpline(1)).expression(x, y)
+
+
+def test_centered_it_is_a_law_with_the_identity_zero_that_saves_and_resets(tmp_path: Path) -> None:
+    operation = AbelianSemigroup(Affine(2)).double().centered()
+    x, y = torch.tensor([[0.5, -2.0], [3.0, 1e6]], dtype=torch.float64)
+    torch.testing.assert_close(operation(x, y), x + y + x * y)
+    torch.testing.assert_close(operation.identity(), torch.zeros(2, dtype=torch.float64))
+    abelnet.save(operation, tmp_path)
+    loaded = abelnet.load(tmp_path)
+    assert torch.equal(loaded(x, y), operation(x, y))
+    with torch.no_grad():
+        for parameter in loaded.parameters():
+            parameter.add_(0.5)
+    loaded.reset_parameters()
+    assert torch.equal(loaded(x, y), operation(x, y))
+    for same in (AbelianGroup(Affine(2)), Operation(Affine(2), Maximum())):
+        assert same.centered() is same

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from abelnet.bijections.base import Elementwise
-from abelnet.checks import check_values
+from abelnet.checks import check_number, check_values
 from abelnet.symbols import symbolic_number
 
 if TYPE_CHECKING:
@@ -23,10 +23,11 @@ class Affine(Elementwise):
 
     .. math:: f(x) = \exp(a) x + b
 
-    Initialized to the identity.
+    Initialized to the identity, or to a shift.
 
     Arguments:
         dim: Number of dimensions :math:`d`.
+        shift: Initial shift :math:`b`.
 
     Example:
         >>> bijection = Affine(2)
@@ -34,16 +35,25 @@ class Affine(Elementwise):
         tensor([[1., 2.]], grad_fn=<AddBackward0>)
     """
 
-    def __init__(self, dim: int, *, device: torch.device | None = None, dtype: torch.dtype | None = None) -> None:
+    def __init__(
+        self,
+        dim: int,
+        *,
+        shift: float = 0.0,
+        device: torch.device | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__(dim)
+        check_number("shift", shift)
+        self._start = float(shift)
         self.log_scale = nn.Parameter(torch.empty(dim, device=device, dtype=dtype))
         self.shift = nn.Parameter(torch.empty(dim, device=device, dtype=dtype))
         self.reset_parameters()
 
     def reset_parameters(self, seed: int | None = None) -> None:
-        """Resets to the identity; nothing is random."""
+        """Resets to the identity and the initial shift; nothing is random."""
         nn.init.zeros_(self.log_scale)
-        nn.init.zeros_(self.shift)
+        nn.init.constant_(self.shift, self._start)
 
     def forward(self, x: Tensor) -> Tensor:
         check_values("x", x, self.dim)
@@ -73,7 +83,7 @@ class Affine(Elementwise):
         return (y - shift) / scale
 
     def config(self) -> dict[str, Any]:
-        return {"dim": self.dim}
+        return {"dim": self.dim, **({"shift": self._start} if self._start else {})}
 
     def _line(self, dimension: int) -> tuple[Expr, Expr]:
         return (

@@ -281,7 +281,7 @@ def _find(x: Tensor, edges: Tensor, xs: Tensor, ys: Tensor, slopes: Tensor) -> t
 
 def _count_below(x: Tensor, edges: Tensor) -> Tensor:
     """Returns how many of the edges :math:`(d, k)` are at most each value :math:`(*, d)`."""
-    if x.numel() < _LARGE or edges.shape[-1] > _FEW:
+    if torch.compiler.is_compiling() or x.numel() < _LARGE or edges.shape[-1] > _FEW:
         return (x[..., None] >= edges).sum(-1)
     # One edge at a time is several times faster than all at once, and needs less memory.
     count = torch.zeros_like(x, dtype=torch.int16)

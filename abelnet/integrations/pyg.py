@@ -38,6 +38,8 @@ class AbelianAggregation(pyg_aggr.Aggregation):  # type: ignore[misc]  # PyG has
         fill: Result of an empty set if the operation has no identity.
         normalization: Exponent of the number of elements by a power of which sums are divided, or ``"learned"``; see
             :class:`~abelnet.Aggregation`. Requires an operation unless it is 0: a bank finds its own.
+        centered: Whether an operation starts near the identity of its law, so that products of what an encoder sends do
+            not vanish: see :meth:`abelnet.Operation.centered`. With False, it is the given operation from the start.
 
     Shapes:
         - input: elements :math:`(*, N, d)`, ``index`` :math:`(N)` or ``ptr`` :math:`(B + 1)`
@@ -59,6 +61,7 @@ class AbelianAggregation(pyg_aggr.Aggregation):  # type: ignore[misc]  # PyG has
         pool: Operation | nn.Module | int,
         fill: float = 0.0,
         normalization: float | Literal["learned"] = 0.0,
+        centered: bool = True,
     ) -> None:
         super().__init__()
         if normalization != 0 and not isinstance(pool, Operation):
@@ -70,7 +73,8 @@ class AbelianAggregation(pyg_aggr.Aggregation):  # type: ignore[misc]  # PyG has
         self.fill = float(fill)
         self.pool = pool
         if isinstance(pool, Operation):
-            self.pool = Aggregation(pool, fill=self.fill, normalization=normalization)
+            operation = pool.centered() if centered else pool
+            self.pool = Aggregation(operation, fill=self.fill, normalization=normalization)
 
     def reset_parameters(self) -> None:
         """Resets the operation to its initial parameters, drawn anew where they are random."""

@@ -27,7 +27,19 @@ import torch
 from cases import BIJECTIONS, LAWS
 from torch import Tensor, nn
 
-from abelnet import AbelianGroup, AbelianNet, AbelnetError, Affine, Maximum, Minimum, Monotonic, Operation, Sum, glow
+from abelnet import (
+    AbelianGroup,
+    AbelianNet,
+    AbelianSemigroup,
+    AbelnetError,
+    Affine,
+    Maximum,
+    Minimum,
+    Monotonic,
+    Operation,
+    Sum,
+    glow,
+)
 
 pytest.importorskip("torch_geometric")
 from torch_geometric.nn import DegreeScalerAggregation, GATConv, GraphSAGE, MessagePassing, MultiAggregation, SAGEConv
@@ -100,7 +112,7 @@ def test_basic_aggregation(pool: str) -> None:
 @pytest.mark.parametrize("bijection", ["affine", "monotonic", "spline"])
 def test_every_law_aggregates(law: str, bijection: str) -> None:
     operation = Operation(BIJECTIONS[bijection](torch.float32), LAWS[law]())
-    aggr, x = AbelianAggregation(operation), torch.randn(6, 3)
+    aggr, x = AbelianAggregation(operation, centered=False), torch.randn(6, 3)
     torch.testing.assert_close(aggr(x, INDEX), operation.reduce(x, index=INDEX))
 
 
@@ -219,6 +231,28 @@ def test_message_passing_hooks_and_explanations() -> None:
     conv.explain = True
     conv._edge_mask, conv._apply_sigmoid = torch.zeros(4), False
     torch.testing.assert_close(conv(x, EDGES), conv.lin(torch.zeros(4, 8)))
+
+
+def test_products_of_what_an_encoder_sends_start_near_the_identity_and_learn() -> None:
+    torch.manual_seed(0)
+    labels, index = torch.arange(100) % 2, torch.arange(100).repeat_interleave(64)
+    x = (torch.randn(100, 64, 4) + 0.3 * (2 * labels - 1)[:, None, None]).reshape(-1, 4)
+    encoder, decoder = nn.Linear(4, 8), nn.Linear(8, 2)
+    operation = AbelianSemigroup(Affine(8))
+    assert AbelianAggregation(operation, centered=False)(encoder(x), index).abs().median() < 1e-20
+    aggr = AbelianAggregation(operation)
+    assert 0.1 < aggr(encoder(x), index).abs().median() < 10
+    parameters = [*aggr.parameters(), *encoder.parameters(), *decoder.parameters()]
+    optimizer = torch.optim.Adam(parameters, lr=0.01)
+    for _ in range(50):
+        scores = decoder(aggr(encoder(x), index))
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(scores, labels).backward()
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+    assert (scores.argmax(-1) == labels).float().mean() > 0.9
+    aggr.reset_parameters()
+    torch.testing.assert_close(aggr(torch.zeros(64, 8)), torch.zeros(1, 8))
 
 
 def test_layers_of_pyg() -> None:
