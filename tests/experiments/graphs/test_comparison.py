@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import killed_and_resumed
 
 from abelnet import AbelnetError
 from abelnet.experiments.graphs import comparison
@@ -30,6 +31,12 @@ def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
             assert sum(done) <= 1
 
     monkeypatch.setattr(comparison, "run_units", run_units)
+
+
+def test_killed_and_resumed_it_comes_to_the_same_results(tmp_path: Path) -> None:
+    options = ["--task", "median", "--form", "aligned", "--model", "quann", "--steps", "20", "--seeds", "2"]
+    whole = killed_and_resumed(["graphs", *options, "--jobs", "1"], tmp_path, ["models/*.json"])
+    assert [len(row["runs"]) for row in whole["rows"]] == [2]
 
 
 def test_selection_and_resumption(tmp_path: Path) -> None:
