@@ -41,8 +41,9 @@ from abelnet.operation import Operation
 Array = np.ndarray[Any, np.dtype[np.float64]]
 # Residual where a law has no result, in standard deviations of the results.
 _IMPOSSIBLE = 1e3
-# Tolerance of least squares.
-_ROUNDING = 1e-15
+# Least squares ends after this many evaluations, or once a step lowers the squared errors by less than this, in mean
+# squared errors: parameters are then about a thousandth of their standard errors away.
+_EVALUATIONS, _SETTLED = 100, 1e-6
 PLAINEST = next(iter(FAMILIES))
 """The simplest family."""
 MAGNITUDES = "positive power"
@@ -150,16 +151,9 @@ class Entry:
     def _latent_bound(self) -> float:
         return float(self._stack.latent_bound[0, 0])
 
-    def polish(self, examples: Multisets, evaluations: int = 400, settled: float = _ROUNDING) -> Entry:
-        """Returns the least-squares fit of the same family and form, started from this entry.
-
-        Arguments:
-            examples: Examples to fit.
-            evaluations: Number of steps at most.
-            settled: The last step lowers the squared errors by no more than this fraction. Those of an exact law fall
-                until they are rounding errors.
-        """
-        return polish_all([self], examples, evaluations, settled)[0]
+    def polish(self, examples: Multisets) -> Entry:
+        """Returns the least-squares fit of the same family and form, started from this entry."""
+        return polish_all([self], examples, _EVALUATIONS, _SETTLED / len(examples))[0][0]
 
     def neighbors(self, examples: Multisets) -> list[Entry]:
         """Returns entries about a standard error away from this one, a least-squares fit: its :func:`sigma_points`."""
@@ -254,31 +248,29 @@ class Entry:
 
 
 def polish_all(
-    entries: Sequence[Entry],
-    examples: Multisets,
-    evaluations: int = 400,
-    settled: float = _ROUNDING,
-    exact: float = 0.0,
-) -> list[Entry]:
-    """Returns least-squares fits from several entries of one family and form, one for each.
+    entries: Sequence[Entry], examples: Multisets, evaluations: int, settled: float, exact: float = 0.0
+) -> tuple[list[Entry], list[float], list[bool]]:
+    """Returns least-squares fits from several entries of one family and form, their errors, and which are settled.
 
     Arguments:
         entries: Initial values.
         examples: Examples to fit.
         evaluations: Number of steps at most.
-        settled: The last step lowers the squared errors by no more than this fraction.
+        settled: The last step lowers the squared errors by no more than this fraction. Those of an exact law fall until
+            they are rounding errors.
         exact: Once the mean squared error of one entry is at most this, the others are given up.
 
     Example:
         >>> examples = Multisets.from_arrays([[3.0, 4.0], [5.0, 12.0], [8.0, 15.0]], [5.0, 13.0, 17.0])
         >>> starts = [Entry("positive power", "sum", (p,), ()) for p in (1.0, 3.0)]
-        >>> [round(entry.theta[0], 9) for entry in polish_all(starts, examples)]
-        [2.0, 2.0]
+        >>> found, errors, _ = polish_all(starts, examples, 40, 1e-9)
+        >>> [round(entry.theta[0], 9) for entry in found], max(errors) < 1e-20
+        ([2.0, 2.0], True)
     """
     limits, ends = entries[0].family.lower_limits(examples.values), _ends(examples)
     raw = np.array([entry._to_raw(limits) for entry in entries])
     if not 0 < raw.shape[1] <= len(examples.targets):  # nothing to fit, or more than the examples determine
-        return list(entries)
+        return list(entries), losses(entries, examples), [True] * len(entries)
     spread = float(examples.targets.std()) or 1.0
     units, impossible = examples.weights.sqrt().numpy() / spread, _IMPOSSIBLE * spread
 
@@ -286,13 +278,16 @@ def polish_all(
         stack = _from_raw([entries[i] for i in of.tolist()], raw, limits)
         return stack.errors(examples, ends, impossible) * units
 
-    points, _ = least_squares(
+    points, done = least_squares(
         residuals, raw, evaluations=evaluations, settled=settled, exact=exact * len(examples.targets) / spread**2
     )
     found = [entry._from_raw(point, limits) for entry, point in zip(entries, points, strict=True)]
-    return [
-        one if one.loss(examples) <= entry.loss(examples) else entry for one, entry in zip(found, entries, strict=True)
+    errors = zip(losses(found, examples), losses(entries, examples), strict=True)
+    better = [
+        (one, new) if new <= old else (entry, old)
+        for one, entry, (new, old) in zip(found, entries, errors, strict=True)
     ]
+    return [entry for entry, _ in better], [error for _, error in better], done.tolist()
 
 
 def losses(entries: Sequence[Entry], examples: Multisets) -> list[float]:

@@ -58,8 +58,10 @@ def fit_dictionary(
     for kind, tier in _order(kinds, forms):
         starts = _best_starts(kind, tier, examples, bound)
         if starts:
-            fits = polish_all(starts, examples, _FEW, _SETTLED / len(examples), exact)
-            yield _polished(min(fits, key=lambda entry: entry.loss(examples)), examples)
+            settled = _SETTLED / len(examples)
+            fits, errors, done = polish_all(starts, examples, _FEW, settled, exact)
+            best = min(range(len(fits)), key=errors.__getitem__)
+            yield fits[best] if done[best] else _polished(fits[best], errors[best], examples, settled)
 
 
 class _Tier(NamedTuple):
@@ -91,11 +93,12 @@ def _order(kinds: Sequence[str], forms: Sequence[str]) -> Iterator[tuple[str, _T
                 yield from ((kind, tier) for kind in part if tier.of_families in FAMILIES[kind].forms)
 
 
-def _polished(entry: Entry, examples: Multisets) -> Entry:
+def _polished(entry: Entry, error: float, examples: Multisets, settled: float) -> Entry:
     """Polishes an entry as long as that lowers its error: some valleys are long."""
     for _ in range(_ROUNDS):
-        before, entry = entry.loss(examples), entry.polish(examples, _MANY, _SETTLED / len(examples))
-        if not entry.loss(examples) < (1 - _LOWERED) * before:
+        before = error
+        (entry,), (error,), (done,) = polish_all([entry], examples, _MANY, settled)
+        if done or not error < (1 - _LOWERED) * before:
             break
     return entry
 

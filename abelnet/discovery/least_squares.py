@@ -4,13 +4,13 @@ from __future__ import annotations
 
 __all__ = ["least_squares"]
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
 Function = Callable[[Array, np.ndarray[Any, np.dtype[np.int64]]], Array]
 # Relative step of differences: the root of the rounding error.
 _STEP = 2**-26
@@ -25,7 +25,7 @@ _SECULAR = 30
 
 def least_squares(
     function: Function, starts: Array, *, evaluations: int, settled: float, exact: float = 0.0
-) -> tuple[Array, Array]:
+) -> tuple[Array, Mask]:
     r"""Minimizes sums of squares by the Levenberg–Marquardt method, from all initial values at once.
 
     The steps are those of MINPACK, which ``scipy.optimize.leastsq`` calls for one initial value at a time. Functions
@@ -41,24 +41,23 @@ def least_squares(
         exact: Once a sum of squares is at most this, the others are given up.
 
     Returns:
-        The minima :math:`(S, k)` and their sums of squares :math:`(S)`.
+        The minima :math:`(S, k)`, and which of them settled :math:`(S)`: more evaluations would not change them.
 
     Example:
         >>> t = np.linspace(0, 1, 20)
         >>> wave = np.exp(-2 * t) - 0.5
-        >>> found, squares = least_squares(
+        >>> found, settled = least_squares(
         ...     lambda x, of: np.exp(-x[:, :1] * t) + x[:, 1:] - wave,
         ...     np.array([[1.0, 0.0], [5.0, 1.0]]),
         ...     evaluations=50,
         ...     settled=1e-15,
         ... )
-        >>> found.round(6).tolist(), bool(squares.max() < 1e-20)
-        ([[2.0, -0.5], [2.0, -0.5]], True)
+        >>> found.round(6).tolist(), settled.tolist()
+        ([[2.0, -0.5], [2.0, -0.5]], [True, True])
     """
-    found, squares = starts.copy(), np.full(len(starts), math.inf)
     of = np.arange(len(starts))
     at = _evaluate(function, starts, of)
-    squares[:] = at.squares
+    found, squares, done = starts.copy(), at.squares.copy(), at.squares == 0
     scale = np.where(at.sizes > 0, at.sizes, 1.0)
     radius = _RADIUS * np.linalg.norm(scale * starts, axis=1)
     radius[radius == 0] = _RADIUS
@@ -94,7 +93,8 @@ def least_squares(
             scale = np.maximum(scale, at.sizes)
             found[of], squares[of] = at.x, at.squares
         left = ~settles & (radius > _ROUNDING * size) & (at.squares > 0)
-    return found, squares
+        done[of] = ~left
+    return found, done
 
 
 class _Point(NamedTuple):
@@ -112,7 +112,7 @@ class _Point(NamedTuple):
     sizes: Array
     factor: Array
 
-    def replaced(self, other: _Point, where: np.ndarray[Any, np.dtype[np.bool_]]) -> _Point:
+    def replaced(self, other: _Point, where: Mask) -> _Point:
         """Returns the other point where a mask is true."""
         if where.all():
             return other
