@@ -232,7 +232,11 @@ class Entry:
         return True
 
     def _to_raw(self, limits: Sequence[float | None]) -> Array:
-        """Returns unconstrained parameters: thresholds become the logarithm of their distance from the data."""
+        """Returns unconstrained parameters: thresholds become the logarithm of their distance from the data.
+
+        Those of a product are its identity and its factor, in units of their own, rather than its absorbing element:
+        as the factor approaches 0 the product approaches a sum with this identity, and errors are smooth in both.
+        """
         raw = [
             value if limit is None else math.log(max(value - limit, 1e-300))
             for value, limit in zip(self.theta, limits, strict=True)
@@ -240,7 +244,13 @@ class Entry:
         if self.form != "product":
             return np.array([*raw, *self.coefficients])
         absorbing, gamma = self.coefficients
-        return np.array([*raw, absorbing, math.log(abs(gamma))])
+        return np.array([*raw, (absorbing + 1 / gamma) / self._size, math.copysign(1.0, gamma)])
+
+    @cached_property
+    def _size(self) -> float:
+        """Unit of the identity of a product."""
+        absorbing, gamma = self.coefficients
+        return max(abs(absorbing), 1 / abs(gamma))
 
     def _from_raw(self, raw: Array, limits: Sequence[float | None]) -> Entry:
         stack = _from_raw([self], raw[None], limits)
@@ -305,9 +315,10 @@ def _from_raw(entries: Sequence[Entry], raw: Array, limits: Sequence[float | Non
         if limit is not None:
             column[:] = limit + np.exp(np.minimum(column, 700.0))
     if one.form == "product":
-        # Keep the sign, and keep the magnitude above 0 if the exponential underflows.
-        size = np.maximum(np.exp(np.minimum(coefficients[:, 1], 700.0)), 1e-300)
-        coefficients[:, 1] = np.copysign(size, [entry.coefficients[1] for entry in entries])
+        sizes, factors = np.array([(entry._size, abs(entry.coefficients[1])) for entry in entries]).T
+        gamma = coefficients[:, 1] * factors
+        gamma[gamma == 0] = 1e-300  # no law
+        coefficients[:, 0], coefficients[:, 1] = coefficients[:, 0] * sizes - 1 / gamma, gamma
     return Stack(one.kind, one.form, theta, coefficients, one.bound)
 
 
