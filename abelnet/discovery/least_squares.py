@@ -52,8 +52,8 @@ def least_squares(
         ...     evaluations=50,
         ...     settled=1e-15,
         ... )
-        >>> found.round(6).tolist(), settled.tolist()
-        ([[2.0, -0.5], [2.0, -0.5]], [True, True])
+        >>> found.round(6).tolist()
+        [[2.0, -0.5], [2.0, -0.5]]
     """
     of = np.arange(len(starts))
     at = _evaluate(function, starts, of)
@@ -130,7 +130,7 @@ def _evaluate(function: Function, x: Array, of: np.ndarray[Any, np.dtype[np.int6
     values = function(points.reshape(-1, dim), np.repeat(of, dim + 1)).reshape(count, dim + 1, -1)
     residuals, widths = values[:, 0], points[:, places + 1, places] - x
     table = np.concatenate(((values[:, 1:] - residuals[:, None]) / widths[..., None], residuals[:, None]), 1)
-    factor = np.linalg.qr(np.swapaxes(table, 1, 2), mode="r")[:, :dim]
+    factor = np.asarray(np.linalg.qr(np.swapaxes(table, 1, 2), mode="r"))[:, :dim]
     sizes = np.sqrt(np.einsum("skl,skl->sl", factor[:, :, :dim], factor[:, :, :dim]))
     return _Point(x, np.einsum("sr,sr->s", residuals, residuals), sizes, factor)
 
