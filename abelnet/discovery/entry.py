@@ -304,7 +304,7 @@ def losses(entries: Sequence[Entry], examples: Multisets) -> list[float]:
     """Returns the mean squared error of each of several entries of one family and form."""
     theta, coefficients = (np.array([getattr(one, name) for one in entries]) for name in ("theta", "coefficients"))
     stack = Stack(entries[0].kind, entries[0].form, theta, coefficients, entries[0].bound)
-    return stack.losses(examples, _ends(examples)).tolist()
+    return [float(loss) for loss in stack.losses(examples, _ends(examples))]
 
 
 def _from_raw(entries: Sequence[Entry], raw: Array, limits: Sequence[float | None]) -> Stack:

@@ -135,7 +135,7 @@ class Stack:
         """
         errors = self.predict(examples) - examples.targets.numpy()
         errors[~self.is_sound(examples, ends)] = impossible
-        return np.fmin(np.fmax(errors, -impossible), impossible)  # impossible where there is none, too
+        return np.asarray(np.fmin(np.fmax(errors, -impossible), impossible))  # impossible where there is none, too
 
     def losses(self, examples: Multisets, ends: tuple[float, float]) -> Array:
         """Returns the mean squared error of each law, :math:`(P)`; infinite if it lacks the result of an example."""
