@@ -15,12 +15,13 @@ observations.
 
 from __future__ import annotations
 
-__all__ = ["MAGNITUDES", "PLAINEST", "Entry"]
+__all__ = ["MAGNITUDES", "PLAINEST", "Entry", "losses", "polish_all"]
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,19 +31,19 @@ from torch import Tensor
 from abelnet.bijections import FAMILIES, Bijection, Even, Generator
 from abelnet.bijections.families import Family
 from abelnet.discovery.intervals import sigma_points
+from abelnet.discovery.least_squares import least_squares
+from abelnet.discovery.stack import Stack
 from abelnet.errors import AbelnetError
 from abelnet.laws import CappedSum, Law, Mean, Polynomial, Sum
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
 
+Array = np.ndarray[Any, np.dtype[np.float64]]
 # Residual where a law has no result, in standard deviations of the results.
 _IMPOSSIBLE = 1e3
-# Tolerance of least squares, and relative step of its differences.
-_ROUNDING, _STEP = 1e-15, 2**-26
-# A larger parameter is that of a simpler law, as arcsinh(x / c) of a sum, and its square is not finite.
-_LARGEST = 1e100
-# Factors of a product beyond this, or its inverse, are those of no law but of a fit that diverges.
-_SMALLEST_FACTOR = 1e-100
+# Least squares ends after this many evaluations, or once a step lowers the squared errors by less than this, in mean
+# squared errors: parameters are then about a thousandth of their standard errors away.
+_EVALUATIONS, _SETTLED = 100, 1e-6
 PLAINEST = next(iter(FAMILIES))
 """The simplest family."""
 MAGNITUDES = "positive power"
@@ -103,25 +104,7 @@ class Entry:
 
     def predict(self, examples: Multisets) -> Tensor:
         """Returns the result of each multiset; NaN if the law has none."""
-        # Least squares evaluates a few hundred sets about a thousand times. The fold of the law, which has gradients
-        # and is exact near its identity, takes ten times as long as these two sums; a test checks that they agree.
-        u = self.family.forward(examples.values, *self.theta).numpy()[:, 0]
-        starts, more = examples.ptr.numpy()[:-1], examples.sizes.numpy() - 1
-        with np.errstate(all="ignore"):
-            if self.form == "mean":
-                w = np.add.reduceat(u, starts) / (more + 1.0) ** self.exponent
-            elif self.form == "sum":
-                w = np.add.reduceat(u, starts) + more * self.shift
-                if self.bound is not None:
-                    end = self._latent_bound
-                    # Sums move away from the identity, toward the bound.
-                    w = np.minimum(w, end) if end + self.shift > 0 else np.maximum(w, end)
-            else:
-                absorbing, gamma = self.coefficients
-                signs = np.multiply.reduceat(np.sign(u - absorbing), starts) * math.copysign(1, gamma) ** more
-                logs = np.add.reduceat(np.log(np.abs(u - absorbing)), starts) + more * math.log(abs(gamma))
-                w = absorbing + signs * np.exp(logs)
-        return self.family.inverse(torch.from_numpy(w), *self.theta)
+        return torch.from_numpy(self._stack.predict(examples)[0])
 
     def loss(self, examples: Multisets) -> float:
         """Returns the mean squared error."""
@@ -166,64 +149,33 @@ class Entry:
 
     @property
     def _latent_bound(self) -> float:
-        return self.family.forward(torch.tensor(self.bound, dtype=torch.float64), *self.theta).item()
+        return float(self._stack.latent_bound[0, 0])
 
-    def polish(self, examples: Multisets, evaluations: int = 400, settled: float = _ROUNDING) -> Entry:
-        """Returns the least-squares fit of the same family and form, started from this entry.
-
-        Arguments:
-            examples: Examples to fit.
-            evaluations: Number of steps at most.
-            settled: The last step lowers the squared errors by no more than this fraction. Those of an exact law fall
-                until they are rounding errors.
-        """
-        limits = self.family.lower_limits(examples.values)
-        raw = self._to_raw(limits)
-        if not 0 < len(raw) <= len(examples.targets):  # nothing to fit, or more than the examples determine
-            return self
-        from scipy.optimize import leastsq
-
-        scale = (float(examples.targets.std()) or 1.0) / examples.weights.sqrt()
-        ends = _ends(examples)
-
-        def residuals(raw: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-            entry = self._from_raw(raw, limits)
-            if not entry._is_sound(examples, ends):
-                return np.full(len(examples.targets), _IMPOSSIBLE)
-            errors = (entry.predict(examples) - examples.targets) / scale
-            result: np.ndarray[Any, Any] = errors.nan_to_num(_IMPOSSIBLE).clamp(-_IMPOSSIBLE, _IMPOSSIBLE).numpy()
-            return result
-
-        # Differences of our own: those of scipy take as long as the residuals of a few hundred sets.
-        system = _WithDifferences(residuals)
-        solution, *_ = leastsq(
-            system,
-            raw,
-            Dfun=system.jacobian,
-            full_output=True,
-            ftol=settled,
-            xtol=_ROUNDING,
-            gtol=_ROUNDING,
-            maxfev=evaluations,
-        )
-        found = self._from_raw(solution, limits)
-        return found if found.loss(examples) <= self.loss(examples) else self
+    def polish(self, examples: Multisets) -> Entry:
+        """Returns the least-squares fit of the same family and form, started from this entry."""
+        return polish_all([self], examples, _EVALUATIONS, _SETTLED / len(examples))[0][0]
 
     def neighbors(self, examples: Multisets) -> list[Entry]:
         """Returns entries about a standard error away from this one, a least-squares fit: its :func:`sigma_points`."""
-        limits = self.family.lower_limits(examples.values)
-
-        def predict(raw: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-            entry = self._from_raw(raw, limits)
-            if not entry._has_operation(examples):
-                return np.full(len(examples.targets), math.nan)
-            result: np.ndarray[Any, Any] = entry.predict(examples).numpy()
-            return result
-
+        limits, ends = self.family.lower_limits(examples.values), _ends(examples)
         raw = self._to_raw(limits)
-        points = sigma_points(predict, raw, examples.targets.numpy()) if len(raw) else [raw]
-        found = [self._from_raw(point, limits) for point in points]
-        return [entry for entry in found if entry._has_operation(examples)] or [self]
+
+        def points(is_law: Callable[[Entry], bool]) -> list[Entry]:
+            def predict(raw: Array) -> Array:
+                entry = self._from_raw(raw, limits)
+                return entry.predict(examples).numpy() if is_law(entry) else np.full(len(examples.targets), math.nan)
+
+            found = sigma_points(predict, raw, examples.targets.numpy()) if len(raw) else [raw]
+            return [self._from_raw(point, limits) for point in found]
+
+        def has_operation(entry: Entry) -> bool:
+            return entry._has_operation(examples)
+
+        # To check the operation takes as long as ten predictions, and it seldom fails.
+        found = points(lambda entry: entry._is_sound(examples, ends))
+        if not all(map(has_operation, found)):
+            found = [entry for entry in points(has_operation) if has_operation(entry)]
+        return found or [self]
 
     def rounded(self, examples: Multisets) -> Entry:
         """Returns the entry with the fewest digits that the examples cannot distinguish from this one.
@@ -261,22 +213,13 @@ class Entry:
         theta = [abs(v) if limit is None else max(abs(v), size) for v, limit in zip(self.theta, limits, strict=True)]
         return theta + beside[: len(self.coefficients)]
 
+    @cached_property
+    def _stack(self) -> Stack:
+        """This law alone."""
+        return Stack(self.kind, self.form, np.array([self.theta]), np.array([self.coefficients]), self.bound)
+
     def _is_sound(self, examples: Multisets, ends: tuple[float, float] | None = None) -> bool:
-        if self.form == "product" and not _SMALLEST_FACTOR <= abs(self.coefficients[1]) <= 1 / _SMALLEST_FACTOR:
-            return False
-        if not self.family.is_valid(*self.theta) or any(abs(value) > _LARGEST for value in self.theta):
-            return False
-        low, high = self.family.domain(*self.theta)
-        least, most = _ends(examples) if ends is None else ends
-        if not low < least <= most < high:
-            return False
-        if self.bound is None:
-            return True
-        # A capped sum is associative on one side of its identity only.
-        end = self._latent_bound + self.shift
-        if not math.isfinite(end) or end == 0:
-            return False
-        return bool(CappedSum(end, self.shift).contains(self.family.forward(examples.values, *self.theta)).all())
+        return bool(self._stack.is_sound(examples, _ends(examples) if ends is None else ends)[0])
 
     def _has_operation(self, examples: Multisets) -> bool:
         """Returns whether the law is sound and still one as an operation, which has other coefficients."""
@@ -288,8 +231,12 @@ class Entry:
             return False
         return True
 
-    def _to_raw(self, limits: Sequence[float | None]) -> np.ndarray[Any, Any]:
-        """Returns unconstrained parameters: thresholds become the logarithm of their distance from the data."""
+    def _to_raw(self, limits: Sequence[float | None]) -> Array:
+        """Returns unconstrained parameters: thresholds become the logarithm of their distance from the data.
+
+        Those of a product are its identity and its factor, in units of their own, rather than its absorbing element:
+        as the factor approaches 0 the product approaches a sum with this identity, and errors are smooth in both.
+        """
         raw = [
             value if limit is None else math.log(max(value - limit, 1e-300))
             for value, limit in zip(self.theta, limits, strict=True)
@@ -297,43 +244,82 @@ class Entry:
         if self.form != "product":
             return np.array([*raw, *self.coefficients])
         absorbing, gamma = self.coefficients
-        return np.array([*raw, absorbing, math.log(abs(gamma))])
+        return np.array([*raw, (absorbing + 1 / gamma) / self._size, math.copysign(1.0, gamma)])
 
-    def _from_raw(self, raw: np.ndarray[Any, Any], limits: Sequence[float | None]) -> Entry:
-        numbers = [float(value) for value in raw]
-        theta = [
-            value if limit is None else limit + math.exp(min(value, 700.0))
-            for value, limit in zip(numbers, limits, strict=False)
-        ]
-        coefficients = numbers[len(theta) :]
-        if self.form == "product":
-            absorbing, log = coefficients
-            # Keep the sign, and keep the magnitude above 0 if the exponential underflows.
-            coefficients = [absorbing, math.copysign(math.exp(min(700.0, log)) or 1e-300, self.coefficients[1])]
-        return replace(self, theta=tuple(theta), coefficients=tuple(coefficients))
+    @cached_property
+    def _size(self) -> float:
+        """Unit of the identity of a product."""
+        absorbing, gamma = self.coefficients
+        return max(abs(absorbing), 1 / abs(gamma))
+
+    def _from_raw(self, raw: Array, limits: Sequence[float | None]) -> Entry:
+        stack = _from_raw([self], raw[None], limits)
+        return replace(self, theta=tuple(stack.theta[0].tolist()), coefficients=tuple(stack.coefficients[0].tolist()))
 
 
-class _WithDifferences:
-    """Function with its Jacobian by forward differences, which starts from the value that was computed last."""
+def polish_all(
+    entries: Sequence[Entry], examples: Multisets, evaluations: int, settled: float, exact: float = 0.0
+) -> tuple[list[Entry], list[float], list[bool]]:
+    """Returns least-squares fits from several entries of one family and form, their errors, and which are settled.
 
-    def __init__(self, function: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> None:
-        self._function = function
-        self._place: np.ndarray[Any, Any] = np.empty(0)
-        self._value: np.ndarray[Any, Any] = np.empty(0)
+    Arguments:
+        entries: Initial values.
+        examples: Examples to fit.
+        evaluations: Number of steps at most.
+        settled: The last step lowers the squared errors by no more than this fraction. Those of an exact law fall until
+            they are rounding errors.
+        exact: Once the mean squared error of one entry is at most this, the others are given up.
 
-    def __call__(self, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        if not np.array_equal(x, self._place):
-            self._place, self._value = x.copy(), self._function(x)
-        return self._value
+    Example:
+        >>> examples = Multisets.from_arrays([[3.0, 4.0], [5.0, 12.0], [8.0, 15.0]], [5.0, 13.0, 17.0])
+        >>> starts = [Entry("positive power", "sum", (p,), ()) for p in (1.0, 3.0)]
+        >>> found, errors, _ = polish_all(starts, examples, 40, 1e-9)
+        >>> [round(entry.theta[0], 9) for entry in found], max(errors) < 1e-20
+        ([2.0, 2.0], True)
+    """
+    limits, ends = entries[0].family.lower_limits(examples.values), _ends(examples)
+    raw = np.array([entry._to_raw(limits) for entry in entries])
+    if not 0 < raw.shape[1] <= len(examples.targets):  # nothing to fit, or more than the examples determine
+        return list(entries), losses(entries, examples), [True] * len(entries)
+    spread = float(examples.targets.std()) or 1.0
+    units, impossible = examples.weights.sqrt().numpy() / spread, _IMPOSSIBLE * spread
 
-    def jacobian(self, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        value = self(x)
-        columns = np.empty((len(value), len(x)))
-        for k, number in enumerate(x.tolist()):
-            there = x.copy()
-            there[k] = number + math.copysign(_STEP * max(1.0, abs(number)), number)
-            columns[:, k] = (self._function(there) - value) / (there[k] - number)
-        return columns
+    def residuals(raw: Array, of: np.ndarray[Any, np.dtype[np.int64]]) -> Array:
+        stack = _from_raw([entries[i] for i in of.tolist()], raw, limits)
+        return stack.errors(examples, ends, impossible) * units
+
+    points, done = least_squares(
+        residuals, raw, evaluations=evaluations, settled=settled, exact=exact * len(examples.targets) / spread**2
+    )
+    found = [entry._from_raw(point, limits) for entry, point in zip(entries, points, strict=True)]
+    errors = zip(losses(found, examples), losses(entries, examples), strict=True)
+    better = [
+        (one, new) if new <= old else (entry, old)
+        for one, entry, (new, old) in zip(found, entries, errors, strict=True)
+    ]
+    return [entry for entry, _ in better], [error for _, error in better], done.tolist()
+
+
+def losses(entries: Sequence[Entry], examples: Multisets) -> list[float]:
+    """Returns the mean squared error of each of several entries of one family and form."""
+    theta, coefficients = (np.array([getattr(one, name) for one in entries]) for name in ("theta", "coefficients"))
+    stack = Stack(entries[0].kind, entries[0].form, theta, coefficients, entries[0].bound)
+    return [float(loss) for loss in stack.losses(examples, _ends(examples))]
+
+
+def _from_raw(entries: Sequence[Entry], raw: Array, limits: Sequence[float | None]) -> Stack:
+    """Returns laws like the entries, with unconstrained parameters :math:`(P, m)`."""
+    one = entries[0]
+    theta, coefficients = raw[:, : len(limits)].copy(), raw[:, len(limits) :].copy()
+    for column, limit in zip(theta.T, limits, strict=True):
+        if limit is not None:
+            column[:] = limit + np.exp(np.minimum(column, 700.0))
+    if one.form == "product":
+        sizes, factors = np.array([(entry._size, abs(entry.coefficients[1])) for entry in entries]).T
+        gamma = coefficients[:, 1] * factors
+        gamma[gamma == 0] = 1e-300  # no law
+        coefficients[:, 0], coefficients[:, 1] = coefficients[:, 0] * sizes - 1 / gamma, gamma
+    return Stack(one.kind, one.form, theta, coefficients, one.bound)
 
 
 def _ends(examples: Multisets) -> tuple[float, float]:

@@ -14,21 +14,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from abelnet.bijections import FAMILIES
 from abelnet.bijections.families.base import Form
-from abelnet.discovery.entry import PLAINEST, Entry
+from abelnet.discovery.entry import PLAINEST, Entry, losses, polish_all
 from abelnet.multisets import Multisets
 
 _STARTS = 3
 # Evaluations that show which start is best; the best one takes rounds of more as long as each lowers its squared errors
 # by this fraction.
 _FEW, _MANY, _ROUNDS, _LOWERED = 40, 100, 4, 0.2
-# Starts are compared once steps lower their squared errors by less than the first of these fractions, and the best is
-# fitted to the second, which leaves parameters 1e-6 of their standard errors away.
-_NEARLY_SETTLED, _SETTLED = 1e-8, 1e-12
+# Fits end once a step lowers the squared errors by less than this, in mean squared errors: then a hundred more would
+# lower them by less than a parameter without meaning does. The chosen law is refitted until it settles.
+_SETTLED = 0.004
 # Starts that lead to an error below this, in standard deviations of the results, need no others beside them.
 _EXACT = 1e-10
 COMMON = tuple(kind for kind, family in FAMILIES.items() if family.is_common)
@@ -55,13 +56,12 @@ def fit_dictionary(
     """
     exact = (_EXACT * float(examples.targets.std())) ** 2
     for kind, tier in _order(kinds, forms):
-        polished: list[Entry] = []
-        for start in _best_starts(kind, tier, examples, bound):
-            polished.append(start.polish(examples, _FEW, _NEARLY_SETTLED))
-            if polished[-1].loss(examples) <= exact:
-                break
-        if polished:
-            yield _polished(min(polished, key=lambda entry: entry.loss(examples)), examples)
+        starts = _best_starts(kind, tier, examples, bound)
+        if starts:
+            settled = _SETTLED / len(examples)
+            fits, errors, done = polish_all(starts, examples, _FEW, settled, exact)
+            best = min(range(len(fits)), key=errors.__getitem__)
+            yield fits[best] if done[best] else _polished(fits[best], errors[best], examples, settled)
 
 
 class _Tier(NamedTuple):
@@ -93,11 +93,12 @@ def _order(kinds: Sequence[str], forms: Sequence[str]) -> Iterator[tuple[str, _T
                 yield from ((kind, tier) for kind in part if tier.of_families in FAMILIES[kind].forms)
 
 
-def _polished(entry: Entry, examples: Multisets) -> Entry:
+def _polished(entry: Entry, error: float, examples: Multisets, settled: float) -> Entry:
     """Polishes an entry as long as that lowers its error: some valleys are long."""
     for _ in range(_ROUNDS):
-        before, entry = entry.loss(examples), entry.polish(examples, _MANY, _SETTLED)
-        if not entry.loss(examples) < (1 - _LOWERED) * before:
+        before = error
+        (entry,), (error,), (done,) = polish_all([entry], examples, _MANY, settled)
+        if done or not error < (1 - _LOWERED) * before:
             break
     return entry
 
@@ -109,9 +110,9 @@ def _best_starts(kind: str, tier: _Tier, examples: Multisets, bound: float | Non
     law, so the best of other signs lead to other minima.
     """
     best: dict[tuple[object, ...], tuple[float, Entry]] = {}
-    for start in _starts(kind, tier, examples, bound):
-        entry = replace(start, bound=bound)
-        loss, key = entry.loss(examples), (*entry.theta, _signs(entry))
+    starts = [replace(start, bound=bound) for start in _starts(kind, tier, examples, bound)]
+    for entry, loss in zip(starts, losses(starts, examples) if starts else (), strict=True):
+        key = (*entry.theta, _signs(entry))
         if math.isfinite(loss) and (key not in best or loss < best[key][0]):
             best[key] = loss, entry
     ranked = [entry for _, entry in sorted(best.values(), key=lambda item: item[0])]
@@ -146,26 +147,33 @@ def _starts(kind: str, tier: _Tier, examples: Multisets, bound: float | None) ->
             if ratio.isfinite().any():
                 yield Entry(kind, form, theta, (ratio[ratio.isfinite()].median().item(),))
         else:
-            for absorbing in _absorbing_grid(u[:, 0]):
-                yield from (
-                    Entry(kind, form, theta, (absorbing, g)) for g in _factors(u, v, absorbing, several, examples)
-                )
+            yield from (Entry(kind, form, theta, one) for one in _products(u, v, several, examples))
 
 
-def _factors(u: Tensor, v: Tensor, absorbing: float, several: Tensor, examples: Multisets) -> list[float]:
-    """Returns the factor γ of a product from latent elements and results; with either sign if that is unknown."""
-    more = (examples.sizes - 1).to(u.dtype)
-    ratio = ((v - absorbing).abs().log() - examples.sum((u - absorbing).abs().log())[:, 0]) / more
-    sound = several & ratio.isfinite()
-    if not sound.any():
-        return []
-    size = math.exp(min(50.0, max(-50.0, ratio[sound].median().item())))
+def _products(u: Tensor, v: Tensor, several: Tensor, examples: Multisets) -> list[tuple[float, float]]:
+    """Returns absorbing elements of a product and its factor γ from latent elements and results.
+
+    The factor has either sign if that is unknown.
+    """
+    grid = torch.tensor(_absorbing_grid(u[:, 0]), dtype=u.dtype)
+    more, starts = (examples.sizes - 1).to(u.dtype)[:, None], examples.ptr.numpy()[:-1]
+    # Sums of numpy: those of multisets, which have gradients, take ten times as long.
+    logs, below = (
+        torch.from_numpy(np.add.reduceat(one.numpy(), starts))
+        for one in ((u - grid).abs().log(), (u < grid).to(u.dtype))
+    )
+    ratio = ((v[:, None] - grid).abs().log() - logs) / more
+    sound = several[:, None] & ratio.isfinite()
+    sizes = ratio.masked_fill(~sound, math.nan).nanmedian(0).values.clamp(-50, 50).exp()
     # The sign of γ shows in sets of an even number of elements, where its power is odd.
     seen = sound & (more % 2 == 1)
-    if not seen.any():
-        return [size, -size]
-    below = (examples.sum((u < absorbing).to(u.dtype))[:, 0] + (v < absorbing).to(u.dtype)) % 2
-    return [size if below[seen].mean().item() <= 0.5 else -size]
+    odd = ((below + (v[:, None] < grid)) % 2).masked_fill(~seen, math.nan).nanmean(0)
+    found: list[tuple[float, float]] = []
+    for absorbing, size, part in zip(grid.tolist(), sizes.tolist(), odd.tolist(), strict=True):
+        if math.isfinite(size):
+            signs = (1, -1) if math.isnan(part) else (1,) if part <= 0.5 else (-1,)
+            found += [(absorbing, sign * size) for sign in signs]
+    return found
 
 
 def _absorbing_grid(seen: Tensor) -> list[float]:

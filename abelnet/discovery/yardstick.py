@@ -122,10 +122,11 @@ def compare_errors(errors: Array, bends: Array, features: Features, *, seed: int
     reference = max(float(np.mean(bent**2)), least), np.maximum(np.mean(base.left_out(drawn) ** 2, 0), least)
     gains: dict[str, float] = {}
     best, plain, by_chance = "", bent, np.full(_DRAWS, -np.inf)
+    every = np.column_stack((residual, drawn))
     for name, columns in _designs(features).items():
-        path = base.with_features(columns)
+        path = base.with_features(columns, every)
         for weight in _WEIGHTS:
-            left_out = path(weight, np.column_stack((residual, drawn)))
+            left_out = path(weight)
             left = np.mean(left_out**2, 0)
             gain = 1 - left[0] / reference[0]
             by_chance = np.maximum(by_chance, 1 - left[1:] / reference[1])
@@ -256,18 +257,20 @@ class _Base:
         """Applies the square root of the matrix that maps residuals to what the ridge leaves of them."""
         return columns - self.vectors @ ((1 - np.sqrt(self.left))[:, None] * (self.vectors.T @ columns))
 
-    def with_features(self, columns: Array) -> Callable[[float, Array], Array]:
-        """Returns a function of a weight of the features and of residuals: the errors, left out one by one."""
+    def with_features(self, columns: Array, residual: Array) -> Callable[[float], Array]:
+        """Returns a function of a weight of the features: the errors of residuals, left out one by one."""
         vectors, sizes = _singular(self.half(columns))
         vectors = self.half(vectors)
         removed = 1 - self.left
+        rest = residual - self.vectors @ (removed[:, None] * (self.vectors.T @ residual))
+        kept = 1 - (self.vectors**2) @ removed
+        along, squares = vectors.T @ residual, vectors**2
 
-        def left_out(weight: float, residual: Array) -> Array:
+        def left_out(weight: float) -> Array:
             part = weight * sizes**2 / (1 + weight * sizes**2)
-            rest = residual - self.vectors @ (removed[:, None] * (self.vectors.T @ residual))
-            rest = rest - vectors @ (part[:, None] * (vectors.T @ residual))
-            kept = 1 - (self.vectors**2) @ removed - (vectors**2) @ part
-            errors: Array = rest / np.maximum(kept, 1e-9)[:, None]
+            errors: Array = (rest - vectors @ (part[:, None] * along)) / np.maximum(kept - squares @ part, 1e-9)[
+                :, None
+            ]
             return errors
 
         return left_out

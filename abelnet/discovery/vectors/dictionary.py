@@ -93,15 +93,18 @@ def is_defined(term: Term, elements: Tensor, results: Tensor) -> bool:
     """Returns whether a term is defined at all elements and at nearly all results, and its squares do not overflow."""
     if not bool(term.is_defined(elements).all()) or not bool((term.values(elements).abs() <= _LARGEST).all()):
         return False
-    there = term.is_defined(results) & is_moderate(term, results)
-    if not bool(there.double().mean() >= _DEFINED):
-        return False
-    return float(term.values(results)[there].abs().max()) >= 1 / _LARGEST
+    sizes = term.values(results).abs()
+    there = term.is_defined(results) & (sizes <= _LARGEST) & _is_moderate_slope(term, results)
+    return bool(there.double().mean() >= _DEFINED) and float(sizes[there].max()) >= 1 / _LARGEST
 
 
 def is_moderate(term: Term, points: Tensor) -> Tensor:
     """Returns whether a term and its gradient are finite at each point, and so are their squares."""
-    return (term.values(points).abs() <= _LARGEST) & (term.gradient(points).abs() <= _LARGEST).all(-1)
+    return (term.values(points).abs() <= _LARGEST) & _is_moderate_slope(term, points)
+
+
+def _is_moderate_slope(term: Term, points: Tensor) -> Tensor:
+    return (term.gradient(points).abs() <= _LARGEST).all(-1)
 
 
 class Parametric(NamedTuple):

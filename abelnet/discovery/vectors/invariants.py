@@ -62,6 +62,7 @@ _PARTNER = 2.4
 _REFINED = 10
 # A first search of a few steps shows whether a parameter may be better than all terms without one, by this factor.
 _FIRST_STEPS, _HOPEFUL, _MOST_STEPS = 8, 1.5, 50
+_GOLDEN = (math.sqrt(5) - 1) / 2
 # Curves are tried if no formula has a smaller error.
 _CURVED = 1e-3
 # Digits of coefficients are dropped while the squared error grows by less than this many times its uncertainty.
@@ -222,8 +223,7 @@ class _Search:
         pool = [
             (one, rows)
             for subsets in self._subsets(rows.terms, seen)
-            for one in rows.best(subsets, _KEPT)
-            if rows.novelty(one.columns, one.coefficients) > _NEW
+            for one in rows.new(rows.best(subsets, _KEPT), _NEW)
         ]
         pool += [(one, rows) for one in _simpler(rows, [one for one, _ in pool])]
         best = min((one.error for one, _ in pool), default=math.inf)
@@ -290,7 +290,8 @@ class _Search:
         """
         *others, factor = term.factors
         gap = torch.from_numpy(rows.a[:, list(solution.columns)] @ solution.coefficients)
-        rest = Monomial(tuple(others)).values(at) * float(solution.coefficients[0] / rows.scale[0])
+        scale = rows.scale[solution.columns[0]]
+        rest = Monomial(tuple(others)).values(at) * float(solution.coefficients[0] / scale)
         x = at[:, factor.coordinate]
         root = factor.inverse(factor.forward(x) + gap / rest)
         errors = ((root - x) / self.units[factor.coordinate]).nan_to_num(_FAR, _FAR, _FAR).clamp(-_FAR, _FAR)
@@ -343,76 +344,74 @@ class _Search:
         beside = rows.take(
             [k for k, term in enumerate(rows.terms) if not term.coordinates & set(left) and term.complexity <= _PARTNER]
         )
-        sets = [
-            np.array([[0]]),
-            np.array([[0, k + 1] for k in range(len(beside.terms))], dtype=np.int64).reshape(-1, 2),
-        ]
-
         places = at[torch.from_numpy(sound)]
         known: dict[Monomial, float] = {}
 
-        def fit(term: Monomial) -> tuple[list[Solution], Rows, Tensor] | None:
-            if not is_defined(term, examples.values, examples.targets):
-                return None
-            alone = Rows(examples, [term], at, self.units, normals).rows(sound)
-            good = np.isfinite(alone.a).all(1) & np.isfinite(alone.j).all((1, 2))
-            if good.mean() < _DEFINED:
-                return None
-            both = alone.beside(beside)
-            both = both if good.all() else both.rows(good)
-            solved = [one for subsets in sets if len(subsets) for one in both.solve(subsets)]
-            return solved, both, places[torch.from_numpy(good)]
+        def fit(terms: Sequence[Monomial]) -> Iterator[tuple[Monomial, list[Solution], Rows, Tensor]]:
+            """Yields solutions with each term that is defined, with their rows and places."""
+            terms = [term for term in terms if is_defined(term, examples.values, examples.targets)]
+            if not terms:
+                return
+            alone = Rows(examples, terms, at, self.units, normals).rows(sound)
+            finite = np.isfinite(alone.a) & np.isfinite(alone.j).all(2)
+            # Terms that are defined on the same examples are solved together.
+            groups: dict[bytes, list[int]] = {}
+            for k in np.flatnonzero(finite.mean(0) >= _DEFINED).tolist():
+                groups.setdefault(finite[:, k].tobytes(), []).append(k)
+            for group in groups.values():
+                good, both = finite[:, group[0]], alone.take(group).beside(beside)
+                both = both if good.all() else both.rows(good)
+                first = np.arange(len(group), dtype=np.int64)[:, None]
+                partners = np.arange(len(group), len(both.terms), dtype=np.int64)
+                pairs = np.stack(np.broadcast_arrays(first, partners), 2).reshape(-1, 2)
+                solved: dict[int, list[Solution]] = {}
+                for subsets in (first, pairs):
+                    for one in both.solve(subsets) if len(subsets) else ():
+                        solved.setdefault(one.columns[0], []).append(one)
+                there = places[torch.from_numpy(good)]
+                yield from ((terms[k], solved[column], both, there) for column, k in enumerate(group))
 
-        def solve(term: Monomial) -> tuple[list[Solution], Rows] | None:
-            fitted = fit(term)
-            if fitted is None:
-                return None
-            solved, both, there = fitted
-            solved = [one for one in solved if both.novelty(one.columns, one.coefficients) > _NEW]
-            return [self._solved(one, both, term, there) for one in solved], both
+        def solve(term: Monomial) -> Iterator[tuple[Solution, Rows]]:
+            for _, solved, both, there in fit([term]):
+                yield from ((self._solved(one, both, term, there), both) for one in both.new(solved, _NEW))
+
+        def learn_errors(terms: Sequence[Monomial]) -> None:
+            """Stores the smallest error of the solutions with each term."""
+            terms = [term for term in dict.fromkeys(terms) if term not in known]
+            known.update(dict.fromkeys(terms, math.inf))
+            for term, solved, both, there in fit(terms):
+                for one in sorted(solved, key=lambda one: one.error):
+                    if one.error >= known[term]:  # that of the solved invariant is not smaller
+                        break
+                    if both.new([one], _NEW):
+                        known[term] = min(known[term], self._solved(one, both, term, there).error)
 
         def error_of(term: Monomial) -> float:
-            """Returns the smallest error of the solutions with a term."""
             if term not in known:
-                known[term] = least_error(term)
+                learn_errors([term])
             return known[term]
-
-        def least_error(term: Monomial) -> float:
-            fitted, best = fit(term), math.inf
-            if fitted is not None:
-                solved, both, there = fitted
-                for one in sorted(solved, key=lambda one: one.error):
-                    if one.error >= best:  # that of the solved invariant is not smaller
-                        break
-                    if both.novelty(one.columns, one.coefficients) > _NEW:
-                        best = min(best, self._solved(one, both, term, there).error)
-            return best
 
         # The best start of each term: the best starts of all may be of terms that are wrong.
         starts: dict[int, tuple[float, Parametric]] = {}
-        for option in parametric(examples.values, examples.targets, left):
+        options = list(parametric(examples.values, examples.targets, left))
+        learn_errors([option.term(option.start) for option in options])
+        for option in options:
             error = error_of(option.term(option.start))
             if option.kind not in starts or error < starts[option.kind][0]:
                 starts[option.kind] = error, option
         tried = sorted(starts.values(), key=lambda pair: pair[0])
         found: list[tuple[Solution, Rows]] = []
-        for error, option in tried[:_REFINED]:
-            if not math.isfinite(error):
-                continue
-            value, best = _minimize(partial(_error_at, option, error_of), option, _FIRST_STEPS)
+        refined = [option for error, option in tried[:_REFINED] if math.isfinite(error)]
+        for option, best in zip(refined, _first_errors(refined, learn_errors, error_of), strict=True):
             if best > _HOPEFUL * least:
                 continue
-            value, best = _minimize(partial(_error_at, option, error_of), option, _MOST_STEPS)
+            value, best = _minimize(partial(_error_at, option, error_of), option)
             limit = best * (1 + 1e-3) + _EXACT / 10
-            solved = solve(plain_parameter(option.term(value), partial(_is_as_good, error_of, limit)))
-            if solved is not None:
-                found += [(one, solved[1]) for one in solved[0]]
+            found += solve(plain_parameter(option.term(value), partial(_is_as_good, error_of, limit)))
         if min([least, *(one.error for one, _ in found)]) > _CURVED:
             for i, others in ((k, others) for k in left for others in companions(examples.values, k)):
                 term = self._curve(i, others, at, normals, sound)
-                solved = None if term is None else solve(term)
-                if solved is not None:
-                    found += [(one, solved[1]) for one in solved[0]]
+                found += () if term is None else solve(term)
         return found
 
     def _curve(
@@ -474,19 +473,48 @@ def _is_as_good(error_of: Callable[[Monomial], float], limit: float, term: Monom
     return error_of(term) <= limit
 
 
-def _minimize(function: Callable[[float], float], option: Parametric, steps: int) -> tuple[float, float]:
+def _first_errors(
+    options: Sequence[Parametric], learn: Callable[[list[Monomial]], None], error_of: Callable[[Monomial], float]
+) -> list[float]:
+    """Returns the smallest error of each option after a few steps of a golden-section search, of all side by side.
+
+    Arguments:
+        options: Terms with a parameter.
+        learn: Stores the errors of terms, many at once.
+        error_of: Returns the error of a term.
+    """
+    # Low end, two inner points and high end of each interval: a step keeps three of them.
+    points = [
+        (low, high - _GOLDEN * (high - low), low + _GOLDEN * (high - low), high) for low, high in map(_limits, options)
+    ]
+    least = [math.inf] * len(options)
+    for _ in range(_FIRST_STEPS):
+        learn([option.term(x) for option, one in zip(options, points, strict=True) for x in one[1:3]])
+        for k, (option, (low, a, b, high)) in enumerate(zip(options, points, strict=True)):
+            first, second = error_of(option.term(a)), error_of(option.term(b))
+            least[k] = min(least[k], first, second)
+            points[k] = (
+                (low, b - _GOLDEN * (b - low), a, b) if first <= second else (a, b, a + _GOLDEN * (high - a), high)
+            )
+    return least
+
+
+def _limits(option: Parametric) -> tuple[float, float]:
+    """Returns the smallest and the largest parameter near the start."""
+    low, high = option.start - option.width, option.start + option.width
+    return (max(low, option.least), high) if option.start > 0 else (low, min(high, -option.least))
+
+
+def _minimize(function: Callable[[float], float], option: Parametric) -> tuple[float, float]:
     """Returns the parameter near its start that minimizes a function, and the value there."""
     from scipy.optimize import minimize_scalar
-
-    low, high = option.start - option.width, option.start + option.width
-    low, high = (max(low, option.least), high) if option.start > 0 else (low, min(high, -option.least))
 
     def logarithm(parameter: float) -> float:
         value = function(parameter)
         return math.log(max(value, 1e-16)) if math.isfinite(value) else 1e3
 
-    how = {"xatol": 1e-12 * abs(option.start), "maxiter": steps}
-    found = minimize_scalar(logarithm, bounds=(low, high), method="bounded", options=how)
+    how = {"xatol": 1e-12 * abs(option.start), "maxiter": _MOST_STEPS}
+    found = minimize_scalar(logarithm, bounds=_limits(option), method="bounded", options=how)
     return float(found.x), math.exp(float(found.fun))
 
 
@@ -497,11 +525,7 @@ def _simpler(rows: Rows, found: Sequence[Solution]) -> Iterator[Solution]:
     for size in range(1, _LARGEST_SET):
         subsets = {part for one in best for part in itertools.combinations(one.columns, size)} - known
         if subsets:
-            yield from (
-                one
-                for one in rows.solve(np.array(sorted(subsets), dtype=np.int64))
-                if rows.novelty(one.columns, one.coefficients) > _NEW
-            )
+            yield from rows.new(rows.solve(np.array(sorted(subsets), dtype=np.int64)), _NEW)
 
 
 def _invariant(rows: Rows, solution: Solution) -> Invariant:

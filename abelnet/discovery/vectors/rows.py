@@ -14,6 +14,7 @@ from __future__ import annotations
 
 __all__ = ["Rows", "Solution", "limited", "sum_terms"]
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -30,6 +31,8 @@ Places = np.ndarray[Any, np.dtype[np.int64]]
 # Diagonal loading of matrices that are inverted, relative to their own diagonal.
 _LOADING = 1e-13
 _ROUNDS = 4
+# Solutions whose gradients are in memory at a time.
+_CHUNK = 100
 # Errors of more than this many standard deviations, estimated from the median of their squares, are outliers.
 _OUTLIER, _MEDIAN = 4.0, 0.455
 # Smaller errors are rounding.
@@ -128,11 +131,24 @@ class Rows:
         gradient = np.einsum("rkd,k->rd", self.j[:, places], c)
         return _ratio((self.a[:, places] @ c) ** 2, (gradient**2).sum(1))
 
-    def novelty(self, columns: Sequence[int], c: Array) -> float:
-        """Returns how much of the gradient of an invariant is along the level sets of known ones, from 0 to 1."""
-        places = list(columns)
-        along = np.linalg.norm(np.einsum("rkd,k->rd", self.j[:, places], c), axis=1)
-        return float(np.median(along / (self.full[:, places] @ np.abs(c) + 1e-300)))
+    def new(self, found: Sequence[Solution], least: float) -> list[Solution]:
+        """Returns invariants that are independent of the known ones.
+
+        Arguments:
+            found: Invariants.
+            least: Smallest part of their gradients, from 0 to 1, along the level sets of known invariants.
+        """
+        kept: list[Solution] = []
+        for _, group in itertools.groupby(found, key=lambda one: len(one.columns)):
+            same = list(group)
+            for start in range(0, len(same), _CHUNK):
+                part = same[start : start + _CHUNK]
+                places, c = np.array([one.columns for one in part]), np.stack([one.coefficients for one in part])
+                along = sum(self.j[:, places[:, k]] * c[:, k, None] for k in range(c.shape[1]))
+                size = sum(self.full[:, places[:, k]] * np.abs(c[:, k]) for k in range(c.shape[1]))
+                novelty = np.median(np.linalg.norm(along, axis=2) / (size + 1e-300), axis=0)
+                kept += [one for one, is_new in zip(part, novelty > least, strict=True) if is_new]
+        return kept
 
     def best(self, subsets: Places, keep: int) -> list[Solution]:
         """Returns the best of many subsets of terms, all of one size, with their coefficients.
@@ -166,22 +182,26 @@ class Rows:
         return found
 
     def _solve(self, subsets: Places) -> list[Solution]:
-        a, j = np.moveaxis(self.a[:, subsets], 1, 0), np.moveaxis(self.j[:, subsets], 1, 0)  # (M, R, k), (M, R, k, d)
         count, size = subsets.shape
+        # Examples are along the last axis, where operations are vectorized: (M, k, R), (M, k, d R).
+        a = np.ascontiguousarray(self.a.T)[subsets]
+        j = np.ascontiguousarray(np.moveaxis(self.j, 0, 2))[subsets].reshape(count, size, -1)
         best, c = np.full(count, math.inf), np.ones((count, size))
         kept = c.copy()
-        weights = np.ones(a.shape[:2])
+        weights = np.ones((count, a.shape[2]))
+        dim = self.j.shape[2]
         for _ in range(_ROUNDS + 1 if size > 1 else 1):
             if size > 1:
-                weighted = a * weights[..., None]
-                s = np.swapaxes(weighted, 1, 2) @ a
-                flat = (j * np.sqrt(weights)[..., None, None]).transpose(0, 2, 1, 3).reshape(count, size, -1)
+                roots = np.sqrt(weights)[:, None]
+                weighted = a * roots
+                s = weighted @ np.swapaxes(weighted, 1, 2)
+                flat = j * np.tile(roots, (1, 1, dim))
                 n = flat @ np.swapaxes(flat, 1, 2)
                 diagonal = np.einsum("mkk->mk", s)
                 s = s + np.eye(size) * (_LOADING * diagonal + 1e-300)[:, None]
                 c = _largest(s, n)[1]
-            gradient = (np.einsum("mrkd,mk->mrd", j, c) ** 2).sum(2)
-            squares = _ratio(np.einsum("mrk,mk->mr", a, c) ** 2, gradient)
+            gradient = np.square(c[:, None] @ j).reshape(count, dim, -1).sum(1)
+            squares = _ratio(np.square(c[:, None] @ a)[:, 0], gradient)
             kept_squares, influence = limited(squares)
             errors = kept_squares.mean(1)
             better = errors < best

@@ -8,7 +8,7 @@ from vector_laws import CORE, draw
 
 from abelnet import Multisets
 from abelnet.bijections.terms import Monomial, Power
-from abelnet.discovery.vectors.rows import Rows
+from abelnet.discovery.vectors.rows import Rows, Solution
 
 MASS, MOMENT, PLACE = Monomial((Power(0),)), Monomial((Power(0), Power(1))), Monomial((Power(1),))
 
@@ -55,8 +55,8 @@ def test_what_is_known_is_not_new() -> None:
     examples = Multisets.from_arrays(sets, target)
     normals = np.tile(np.diag([1.0, 0.0]), (len(examples), 1, 1))  # the gradient of the mass
     table = Rows(examples, [MASS, MOMENT], examples.targets, examples.targets.std(0), normals)
-    assert table.novelty((0,), np.ones(1)) < 1e-9
-    assert table.novelty((1,), np.ones(1)) > 0.1
+    found = [Solution((k,), np.ones(1), 0.0) for k in (0, 1)]
+    assert table.new(found, 1e-9) == table.new(found, 0.1) == found[1:]
 
 
 def test_angles_are_equal_up_to_whole_turns() -> None:
