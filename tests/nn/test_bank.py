@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import abelnet
 from abelnet import AbelnetError, Multisets
-from abelnet.nn import Channelwise, GatedBank
+from abelnet.nn import GatedBank
 
 PTR = torch.tensor([0, 1, 1, 4, 9])
 
@@ -170,9 +170,6 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
     loaded = abelnet.load(tmp_path / "bank")
     assert torch.equal(loaded(x, ptr=PTR), bank(x, ptr=PTR))
     assert loaded.laws() == bank.laws()
-    hard = bank.harden()
-    abelnet.save(hard, tmp_path / "hard")
-    assert torch.equal(abelnet.load(tmp_path / "hard")(x, ptr=PTR), hard(x, ptr=PTR))
     other = GatedBank(2)
     other.load_state_dict(bank.state_dict())
     assert torch.equal(other(x, ptr=PTR), bank(x, ptr=PTR))
@@ -192,6 +189,3 @@ def test_bad_input() -> None:
         GatedBank(1, gates=1)  # type: ignore[arg-type]
     with pytest.raises(AbelnetError, match="progress: expected a number at least 0 and at most 1, got 2"):
         GatedBank(1).anneal(2)
-    operation = GatedBank(2).harden().operations[0]
-    with pytest.raises(AbelnetError, match=r"channels: expected \[2\] channels, each from 0 on once, got \[\[0, 2\]\]"):
-        Channelwise([operation], [[0, 2]])
