@@ -44,6 +44,9 @@ _WAYS = ("mixture", "first", "second", "third", "curve", "slow", "network")
 _RANKS = _WAYS[1:4]
 # What steps train in turn, before the trial and in it.
 _TURNS = ("mixture", "slow", "mixture", "network"), ("first", "slow", "second", "curve", "third", "network")
+# In training, each set of a large batch is aggregated by some members only, drawn anew for each step: as many as keep
+# their results within this number, and at least two, between which its gates choose.
+_BUDGET, _LEAST_DRAWN = 1 << 17, 2
 # Another rank than the first is kept if its loss is less than this part.
 _OUTRANKS = 0.9
 # A curve, which fits what a formula fits as well, is kept if its loss is less than this part of that of formulas.
@@ -125,6 +128,9 @@ class GatedBank(Configurable, nn.Module):
         self.register_buffer("turn", torch.zeros((), dtype=torch.long))
         self.losses: Tensor
         self.register_buffer("losses", torch.zeros(len(_WAYS)))  # 0 until there is one
+        self.seed = seed
+        self.step: Tensor
+        self.register_buffer("step", torch.zeros((), dtype=torch.long))
         self._look()
 
     def reset_parameters(self, seed: int | None = None) -> None:
@@ -161,6 +167,7 @@ class GatedBank(Configurable, nn.Module):
         if loss is not None and not self.is_hard:
             before = float(self.losses[self._way])
             self.losses[self._way] = loss if before == 0 else before + _RECENT * (loss - before)
+        self.step += 1
         was, was_hard = float(self.progress), self.is_hard
         self.progress.fill_(progress)
         if progress >= _HALF:
@@ -177,9 +184,11 @@ class GatedBank(Configurable, nn.Module):
     def _look(self) -> None:
         """Reads what the forward pass branches on, so that it need not wait for the device, and can be compiled."""
         self._is_hard, self._way, self._used = False, 0, frozenset(range(self.logits.shape[-1]))
+        self._step, self._reports = 0, False
         if self.progress.is_meta:
             return
         self._is_hard, self._way = float(self.progress) >= _HALF, int(self.way)
+        self._step, self._reports = int(self.step), int(self.turn) > 0
         if self._is_hard or _WAYS[self._way] != "mixture":
             self._used = frozenset(self._best())
 
@@ -218,8 +227,11 @@ class GatedBank(Configurable, nn.Module):
         """Returns the weight of each law in each channel, with shape :math:`(c, m)`."""
         if self.is_hard or _WAYS[self._way] != "mixture":
             return nn.functional.one_hot(self._chosen(), self.logits.shape[-1]).to(self.logits.dtype)
-        temperature = _HOT + (_COLD - _HOT) * self.progress / _HALF
-        return (self.logits / temperature).softmax(-1).expand(self.channels, -1)
+        return (self.logits / self._temperature).softmax(-1).expand(self.channels, -1)
+
+    @property
+    def _temperature(self) -> Tensor:
+        return _HOT + (_COLD - _HOT) * self.progress / _HALF
 
     def _chosen(self) -> Tensor:
         """Returns the law of each channel, with shape :math:`(c)`."""
@@ -272,9 +284,49 @@ class GatedBank(Configurable, nn.Module):
         filled = torch.where(scene.empty, self.fill, unit * mixed)
         return filled.reshape(*multisets.shape, self.channels)
 
+    def _draw(self, scene: Scene) -> list[list[int]]:
+        """Returns the laws that aggregate each part of the sets in a training step; none if it is all that are used.
+
+        Each member takes part as often as the others, in parts that change from step to step.
+        """
+        way = _WAYS[self._way]
+        count = max(_LEAST_DRAWN, _BUDGET // max(1, scene.z.numel()))
+        large = count < len(self.members) and scene.multisets.segments(scene.z) is not None
+        if not (large and self.training and not self.is_hard and way in ("mixture", "curve")):
+            return []
+        laws = self._laws()
+        if way == "curve":
+            return laws[-1:] if self.curves else []
+        # Without losses, gates alone decide, also on curves; else these, which cost more than all others, have turns.
+        if self.curves and self._reports:
+            laws = laws[:-1]
+        generator = torch.Generator().manual_seed(((self.seed or 0) << 32) + self._step)
+        order = torch.randperm(len(laws), generator=generator).tolist()
+        offsets = torch.randperm(len(laws), generator=generator)[:count].tolist()
+        return [[law for k in offsets for law in laws[order[part - k]]] for part in range(len(laws))]
+
     def _mixed(self, scene: Scene) -> Tensor:
-        """Returns the results of all laws, weighted by the gates."""
-        weights, used = self.weights(), self._used
+        """Returns the results of laws, weighted by the gates: of all, or in large batches of those drawn."""
+        drawn = self._draw(scene)
+        if not drawn:
+            return self._mixture(scene, self._used, self.weights())
+        scores = self.logits / self._temperature
+        results = []
+        parts = scene.multisets.cut(scene.z, len(drawn)) if len(drawn) > 1 else [scene.multisets]
+        for part, laws in zip(parts, drawn, strict=False):
+            weights = torch.zeros_like(scores)
+            weights[:, laws] = scores[:, laws].softmax(-1)
+            one = Scene(part, part.values, scene.units) if len(drawn) > 1 else scene
+            results.append(self._mixture(one, frozenset(laws), weights.expand(self.channels, -1)))
+        return torch.cat(results)
+
+    def _laws(self) -> list[list[int]]:
+        """Returns the places of the laws of each member."""
+        counts = [len(member.names) for member in self._members()]
+        return [list(range(sum(counts[:i]), sum(counts[: i + 1]))) for i in range(len(counts))]
+
+    def _mixture(self, scene: Scene, used: frozenset[int], weights: Tensor) -> Tensor:
+        """Returns the results of the laws that are used, with weights :math:`(c, m)`."""
         chosen: list[tuple[Member, list[int]]] = []
         first = 0
         for member in self._members():

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from abelnet.bijections import Affine, Chain, Generator, RationalQuadraticSpline
 from abelnet.laws import Law, Maximum, Mean, Minimum, Polynomial, Sum
+from abelnet.laws.logs import LogSum
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
 
@@ -76,16 +77,6 @@ class Scene:
     def smallest(self) -> Tensor:
         """Smallest element of each set, :math:`(B, c)`; 0 if it is empty."""
         return self._once("smallest", lambda: -self._extreme(-self.z))
-
-    @property
-    def below_largest(self) -> Tensor:
-        """Each element less the largest of its set, :math:`(N, c)`."""
-        return self._once("below_largest", lambda: self.z - self.multisets.spread(self.largest.detach()))
-
-    @property
-    def above_smallest(self) -> Tensor:
-        """Each element less the smallest of its set, :math:`(N, c)`."""
-        return self._once("above_smallest", lambda: self.z - self.multisets.spread(self.smallest.detach()))
 
     @property
     def logs(self) -> Scene:
@@ -234,15 +225,10 @@ class Exponentials(Member):
         low, high = map(math.log, _RATES)
         return math.copysign(1.0, self.start) * self.log_rate.clamp(low, high).exp()
 
-    def lift(self, scene: Scene) -> Tensor:
-        return (self.rate * (scene.below_largest if self.start > 0 else scene.above_smallest)).exp()
-
     def lower(self, total: Tensor | None, scene: Scene) -> list[Tensor]:
-        assert total is not None
-        # From a constant, the sum of exponentials has the right gradient by itself.
-        extreme = (scene.largest if self.start > 0 else scene.smallest).detach()
-        log = total.clamp_min(_SMALLEST).log()
-        return [extreme + log / self.rate, extreme + (log - scene.count.log()) / self.rate]
+        rate = self.rate
+        fold = LogSum(rate=rate).reduce(scene.z, scene.multisets).reshape(-1, self.channels)
+        return [fold, fold - scene.count.log() / rate]
 
     def operation(self, law: int, channels: Sequence[int], units: Tensor) -> Operation:
         rates = self.rate.detach()[channels] / units
@@ -261,9 +247,6 @@ class Powers(Exponentials):
 
     def _names(self, rate: float) -> tuple[str, ...]:
         return f"power sum {rate:+g}", f"power mean {rate:+g}"
-
-    def lift(self, scene: Scene) -> Tensor:
-        return super().lift(scene.logs)
 
     def lower(self, total: Tensor | None, scene: Scene) -> list[Tensor]:
         return [_exp(result) for result in super().lower(total, scene.logs)]
