@@ -57,7 +57,7 @@ class Segments:
 
     def ordered(self, u: Tensor) -> Tensor:
         """Returns rows in the order of sets; the rows themselves if they are."""
-        return u if self.order is None else _Ordered.apply(u, self.order)  # type: ignore[no-untyped-call, no-any-return]
+        return u if self.order is None else _Ordered.apply(u, self.order)  # type: ignore[no-untyped-call]
 
     def spread(self, results: Tensor) -> Tensor:
         """Returns the row of the set of each element, :math:`(B, k)` to :math:`(N, k)`."""
@@ -79,11 +79,12 @@ def _added(u: Tensor, index: Tensor, rows: Tensor, ends: Tensor) -> Tensor:
 
 def is_plain(*tensors: Tensor) -> bool:
     """Whether tensors are on a CPU, and neither compiled nor transformed by ``torch.func``: values can be read."""
-    return (
-        not torch.compiler.is_compiling()
-        and not torch._C._are_functorch_transforms_active()
-        and all(x.device.type == "cpu" and x.layout == torch.strided for x in tensors)
-    )
+    if torch.compiler.is_compiling():
+        return False
+    try:
+        return all(x.device.type == "cpu" and x.data_ptr() >= 0 for x in tensors)
+    except RuntimeError:  # a tensor without memory of its own, as under vmap
+        return False
 
 
 class _Sum(torch.autograd.Function):

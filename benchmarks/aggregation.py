@@ -50,7 +50,7 @@ LAWS = {
 }
 DIM = 32
 # Steps before the trial and in it, of which the bank takes turns.
-TURNS = 24
+TURNS = 12
 
 
 def hardened(dim: int, name: str, law: str) -> nn.Module:

@@ -42,7 +42,8 @@ class LogSum:
 
     def reduce(self, u: Tensor, multisets: Multisets) -> Tensor:
         """Returns :math:`u_1 * \\dots * u_n` of each set: rows :math:`(N, d)` to :math:`(*, d)`."""
-        rate, segments = self.rate, multisets.segments(u)
+        rate = self.rate
+        segments = multisets.segments(u) if rate is None else multisets.segments(u, rate)
         if segments is not None and rate is not None and bool((rate > 0).any() & (rate < 0).any()):
             # Some channels would be measured from their largest elements, others from their smallest.
             u, rate = rate * u, None

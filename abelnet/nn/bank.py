@@ -46,7 +46,7 @@ _RANKS = _WAYS[1:4]
 _TURNS = ("mixture", "slow", "mixture", "network"), ("first", "slow", "second", "curve", "third", "network")
 # In training, each set of a large batch is aggregated by some members only, drawn anew for each step: as many as keep
 # their results within this number, and at least two, between which its gates choose.
-_BUDGET, _LEAST_DRAWN = 1 << 17, 2
+_BUDGET, _LEAST_DRAWN, _PARTS = 1 << 18, 2, 5
 # Another rank than the first is kept if its loss is less than this part.
 _OUTRANKS = 0.9
 # A curve, which fits what a formula fits as well, is kept if its loss is less than this part of that of formulas.
@@ -300,10 +300,12 @@ class GatedBank(Configurable, nn.Module):
         # Without losses, gates alone decide, also on curves; else these, which cost more than all others, have turns.
         if self.curves and self._reports:
             laws = laws[:-1]
-        generator = torch.Generator().manual_seed(((self.seed or 0) << 32) + self._step)
+        # Generators use 32 bits of a seed: both numbers are spread over them.
+        mixed = (2654435761 * (self.seed or 0) + 40503 * self._step) % 2**32
+        generator = torch.Generator().manual_seed(mixed)
         order = torch.randperm(len(laws), generator=generator).tolist()
         offsets = torch.randperm(len(laws), generator=generator)[:count].tolist()
-        return [[law for k in offsets for law in laws[order[part - k]]] for part in range(len(laws))]
+        return [[law for k in offsets for law in laws[order[part - k]]] for part in range(min(_PARTS, len(laws)))]
 
     def _mixed(self, scene: Scene) -> Tensor:
         """Returns the results of laws, weighted by the gates: of all, or in large batches of those drawn."""

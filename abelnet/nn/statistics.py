@@ -14,6 +14,7 @@ from abelnet.nn.members import Exponentials, Extremes, Member, Scene, Totals
 
 _ROUNDS = 8  # of reweighting: each brings a location closer by a factor of about 2
 _SMALLEST = 1e-6
+_LARGE = 1 << 17  # numbers
 
 
 class Location(nn.Module):
@@ -46,13 +47,21 @@ class Location(nn.Module):
         deviation = sets.sum((scene.z - sets.spread(mean)).abs()).reshape(mean.shape) / scene.count
         scale = sets.spread(deviation.detach() + _SMALLEST)
         width = self.log_width.clamp(-6, 3).exp().square()
-        for _ in range(_ROUNDS):
-            rest = (scene.z - sets.spread(location)) / scale
-            weight = (rest.square() + width).rsqrt() * (self.tilt.clamp(-6, 6) * (4 * rest).tanh()).exp()
-            both = sets.sum(torch.cat((weight * scene.z, weight), -1)).reshape(len(mean), -1)
-            total, weights = both.chunk(2, -1)
-            location = total / weights.clamp_min(torch.finfo(weights.dtype).tiny)
-        return location
+        # Of a large batch the last round alone is differentiated: at a fixed point the others add little, and they cost
+        # the most.
+        is_large = scene.z.numel() > _LARGE
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not is_large):
+            for _ in range(_ROUNDS - 1):
+                location = self._improved(location, scale, width, scene)
+        return self._improved(location, scale, width, scene)
+
+    def _improved(self, location: Tensor, scale: Tensor, width: Tensor, scene: Scene) -> Tensor:
+        """Returns the next location of each set."""
+        sets = scene.multisets
+        rest = (scene.z - sets.spread(location)) / scale
+        weight = (rest.square() + width).rsqrt() * (self.tilt.clamp(-6, 6) * (4 * rest).tanh()).exp()
+        total, weights = (sets.sum(one).reshape(location.shape) for one in (weight * scene.z, weight))
+        return total / weights.clamp_min(torch.finfo(weights.dtype).tiny)
 
 
 class Network(nn.Module):
