@@ -76,12 +76,17 @@ class GatedBank(Configurable, nn.Module):
     Elements are measured in units of their typical size in the first batch that is seen in training mode, so that one
     configuration serves elements of any scale.
 
+    In training, a large batch is not aggregated by all laws at once: it is cut into parts, and a few laws are drawn for
+    each, by the seed and the number of the step, so that each law takes part as often as the others. In evaluation all
+    are mixed.
+
     Arguments:
         channels: Number of channels :math:`c`.
         gates: ``"channel"`` for a law per channel, ``"shared"`` for one law with parameters per channel.
         curves: Whether the bank contains a spline.
         fill: Result of an empty set.
-        seed: Random seed of the network that is kept if there is no law; torch's global generator if not given.
+        seed: Random seed of the laws that are drawn, and of the network that is kept if there is no law; if not given,
+            0 and torch's global generator.
 
     Example:
         >>> bank = GatedBank(2)

@@ -24,7 +24,6 @@ import torch
 from torch import Tensor, nn
 
 from abelnet.bijections import Affine, Chain, Generator, RationalQuadraticSpline
-from abelnet.errors import AbelnetError
 from abelnet.laws import Law, Maximum, Mean, Minimum, Polynomial, Sum
 from abelnet.laws.logs import LogSum
 from abelnet.multisets import Multisets
@@ -181,11 +180,7 @@ class Polynomials(Member):
                 ends = 1 + gamma * torch.stack((u.amin(0), u.amax(0)))
                 # Most often all factors are positive, and there is nothing to count.
                 return torch.cat((log, 1 + gamma * u < 0), -1) if bool((ends < 0).any()) else log
-        q = gamma * u
-        factor = 1 + q
-        small = q.abs() < 1e-3
-        size = torch.where(small, 1, factor).abs().clamp_min(_SMALLEST)
-        return torch.cat((torch.where(small, u * (1 - q / 2 + q * q / 3), size.log() / gamma), factor < 0), -1)
+        return torch.cat((_log_factors(u, gamma), 1 + gamma * u < 0), -1)
 
     def lower(self, total: Tensor | None, scene: Scene) -> list[Tensor]:
         assert total is not None
@@ -329,8 +324,16 @@ class Curve(Member):
         return Operation(Chain(*curves), _fold_or_mean(law))
 
 
+def _log_factors(u: Tensor, gamma: Tensor) -> Tensor:
+    r"""Returns :math:`\log |1 + \gamma u| / \gamma`, with factors near 0 as if they were :math:`10^{-6}`."""
+    q = gamma * u
+    small = q.abs() < 1e-3
+    size = torch.where(small, 1, 1 + q).abs().clamp_min(_SMALLEST)
+    return torch.where(small, u * (1 - q / 2 + q * q / 3), size.log() / gamma)
+
+
 class _LogFactors(torch.autograd.Function):
-    r""":math:`\log |1 + \gamma u| / \gamma`, with factors near 0 as if they were :math:`10^{-6}`.
+    r"""The same as :func:`_log_factors`, with derivatives by hand.
 
     Much cheaper than a composition, which keeps a dozen tensors of all elements.
     """
@@ -347,10 +350,13 @@ class _LogFactors(torch.autograd.Function):
         return log
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor | None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None]:
         u, gamma, log = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            raise AbelnetError("backward: expected first derivatives of a bank in training, got create_graph=True")
+        if torch.is_grad_enabled():  # of higher order
+            inputs = [x for x in (u, gamma) if x.requires_grad]
+            found = iter(torch.autograd.grad(_log_factors(u, gamma), inputs, gradient, create_graph=True))
+            of_first, of_second = (next(found) if x.requires_grad else None for x in (u, gamma))
+            return of_first, of_second
         factor = (gamma * u).add_(1)
         if float(factor.amin()) < _SMALLEST:  # those near 0 are constant
             far = factor.abs() >= _SMALLEST
