@@ -33,8 +33,9 @@ test: .venv/dev ## Run lint, all tests and docstring examples, side by side.
 tests: .venv/dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
-fuzz: .venv/dev ## Mutate model and word-vector files 2,000 times each, and learn from 500 random tables.
+fuzz: .venv/dev ## Mutate model and word-vector files 2,000 times each, learn from 500 random tables, and train 200 random banks.
 	ABELNET_FUZZ=2000 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s tests/test_fuzz.py tests/test_saving.py tests/engines/test_learning.py tests/discovery/vectors/test_search.py -k "mutations or changed_file or random_tables"
+	ABELNET_BANKS=200 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s tests/nn/test_bank.py -k random_banks
 
 test-kill: .venv/dev ## Kill learn 100 times, and apply and both experiments 30 times each.
 	ABELNET_KILLS=100 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s tests/test_kill.py

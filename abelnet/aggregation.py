@@ -14,8 +14,10 @@ from abelnet.checks import check_dtype, check_number, is_checking, set_checks_en
 from abelnet.config import Configurable
 from abelnet.errors import AbelnetError
 from abelnet.laws import Sum
+from abelnet.laws.logs import LogSum
 from abelnet.multisets import Multisets, MultisetValues
 from abelnet.operation import Operation
+from abelnet.segments import is_plain
 
 # Initial exponent of the number of elements if it is learned: between the fold and the mean.
 _BETWEEN = 0.5
@@ -116,13 +118,17 @@ class Aggregation(Configurable, nn.Module):
         empty = (multisets.sizes == 0)[..., None]
         if self.normalization != 0:
             log = self.exponent * multisets.sizes[..., None].clamp_min(1).to(folded.dtype).log()
-            folded = folded * (-log).exp() if law is self.operation.law else folded - log
+            folded = folded - law.unscaled(log) if isinstance(law, LogSum) else folded * (-log).exp()
+        has_empty = not is_plain(empty) or bool(empty.any())
         # Not after the inverse: its gradient at the fold of nothing may be NaN, and 0 times NaN is NaN.
-        some = encode(self._inside(multisets.values.new_ones(self.channels), bijection.domain))
-        folded = torch.where(empty, some, folded)
+        if has_empty:
+            some = encode(self._inside(multisets.values.new_ones(self.channels), bijection.domain))
+            folded = torch.where(empty, some, folded)
         if law is self.operation.law:
             folded = self._inside(folded, bijection.codomain)
-        result = torch.where(empty, self._empty(folded), decode(folded))
+        result = decode(folded)
+        if has_empty:
+            result = torch.where(empty, self._empty(folded), result)
         # Beyond the largest number a result is that number.
         limit = torch.finfo(result.dtype).max
         return result.clamp(-limit, limit)
@@ -146,6 +152,10 @@ class Aggregation(Configurable, nn.Module):
         margin = self.margin * (high - low).clamp(max=1)
         # An end that belongs to the region, such as 0 for squares, is given as the next number beyond it.
         ends = low + torch.where((low < 0) & (low > -1e-300), 0, margin), high - margin
+        if is_plain(x) and x.numel() > 0:  # most often all are inside, which two extremes tell
+            least, most = (end(x.detach()).double() for end in (torch.amin, torch.amax))
+            if bool((least >= ends[0].amax()) & (most <= ends[1].amin())):
+                return x
         return torch.maximum(torch.minimum(x, ends[1].to(x.dtype)), ends[0].to(x.dtype))
 
     def config(self) -> dict[str, Any]:

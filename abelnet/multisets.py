@@ -8,6 +8,7 @@ import copy
 import math
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +19,7 @@ from torch import Tensor
 from abelnet.arrays import read_results, read_sets
 from abelnet.checks import check_count, check_finite, check_integers, check_range, check_values, is_checking, peek
 from abelnet.errors import AbelnetError
+from abelnet.segments import Segments, is_plain
 
 MultisetValues: TypeAlias = "Multisets | Tensor | Sequence[Tensor]"
 
@@ -87,6 +89,7 @@ class Multisets:
         check_values("values", values, dim)
 
         self._sizes: Tensor | None = None
+        self._segments: Segments | None = None
         self._spare = 0  # 1 if an extra last set, dropped at the end, collects padding that cannot be removed
         self._limit = values.shape[0]  # no set has more elements
         if ptr is not None:
@@ -244,7 +247,7 @@ class Multisets:
             return self
         order = self.index.argsort(stable=True)
         result = copy.copy(self)
-        result.values, result.index = self.values[order], self.index[order]
+        result.values, result.index, result._segments = self.values[order], self.index[order], None
         return result
 
     def take(self, sets: Tensor) -> Multisets:
@@ -333,7 +336,10 @@ class Multisets:
     def sizes(self) -> Tensor:
         """Number of elements of each set, with shape :math:`(*)`."""
         if self._sizes is None:  # functools.cached_property cannot be compiled
-            self._sizes = self._add(torch.ones_like(self.index)).reshape(self.shape)
+            if (segments := self.segments()) is not None:
+                self._sizes = segments.sizes.reshape(self.shape)
+            else:
+                self._sizes = self._add(torch.ones_like(self.index)).reshape(self.shape)
         return self._sizes
 
     def sum(self, u: Tensor) -> Tensor:
@@ -346,9 +352,47 @@ class Multisets:
 
     def amax(self, u: Tensor) -> Tensor:
         """Returns the maximum over each set of the rows of ``u``; ties share the gradient. Empty sets give -inf."""
+        if (segments := self.segments(u)) is not None:
+            return segments.amax(u).reshape(*self.shape, u.shape[-1])
         rows = self.index[:, None].expand_as(u)
         start = u.new_full((len(self) + self._spare, u.shape[-1]), -math.inf)
         return start.scatter_reduce(0, rows, u, "amax")[: len(self)].reshape(*self.shape, u.shape[-1])
+
+    def segments(self, *tensors: Tensor) -> Segments | None:
+        """Returns the sets for fast sums on a CPU; None if these or other tensors are elsewhere, or are traced."""
+        if not is_plain(self.index, *tensors) or self._spare or len(self) == 0:
+            return None
+        if self._segments is None:
+            self._segments = Segments(self.index, len(self))
+        return self._segments
+
+    def cut(self, u: Tensor, count: int) -> list[Multisets]:
+        """Cuts the batch into parts of consecutive sets, about as many in each, with rows of ``u`` as values.
+
+        Arguments:
+            u: Rows, one per element, with shape :math:`(N, k)`.
+            count: Number of parts; those without sets are left out.
+
+        Example:
+            >>> x = torch.tensor([[1.0], [2.0], [3.0]])
+            >>> [part.values[:, 0].tolist() for part in Multisets(x, 1, index=torch.tensor([2, 0, 1])).cut(x, 2)]
+            [[2.0], [3.0, 1.0]]
+        """
+        segments = self.segments(u)
+        if segments is None:
+            raise AbelnetError("cut: expected values on a CPU that can be inspected, got others")
+        ends = _ends(segments.sizes)
+        sets = sorted({round(i * len(self) / count) for i in range(count + 1)})
+        places = ends[sets].tolist()
+        index = self.index if segments.order is None else self.index.index_select(0, segments.order)
+        rows = torch.split(segments.ordered(u), [high - low for low, high in pairwise(places)])
+        parts = []
+        for (first, last), (low, high), values in zip(pairwise(sets), pairwise(places), rows, strict=True):
+            part = copy.copy(self)
+            part.values, part.index, part.shape = values, index[low:high] - first, torch.Size([last - first])
+            part._sizes = part._segments = part._targets = part._weights = None
+            parts.append(part)
+        return parts
 
     def spread(self, results: Tensor) -> Tensor:
         """Returns the row of the set of each element: :math:`(*, k)`, one per set, to :math:`(N, k)`.
@@ -369,11 +413,15 @@ class Multisets:
         if self._limit <= size or not _may_read(self.index):
             return self._limit > size
         try:
+            if (segments := self.segments()) is not None:
+                return int(segments.sizes.amax()) > size
             return int(torch.bincount(self.index, minlength=1)[: max(1, len(self))].amax()) > size
         except RuntimeError:  # under vmap the sets cannot be inspected
             return True
 
     def _add(self, u: Tensor) -> Tensor:
+        if u.ndim == 2 and (segments := self.segments(u)) is not None:
+            return segments.sum(u)
         start = u.new_zeros((len(self) + self._spare, *u.shape[1:]))
         total = start.index_add(0, self.index, u)
         return total[: len(self)] if self._spare else total

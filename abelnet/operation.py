@@ -8,6 +8,7 @@ import math
 import numbers
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -122,8 +123,14 @@ class Operation(Configurable, nn.Module):
         r"""How elements are aggregated: by :math:`\varphi` and the law, or by their logarithms where these overflow."""
         logs = self.law.in_logs() if self.bijection.folds_in_logs else None
         if logs is None:
+            if self.bijection.is_identity:
+                return Folding(_itself, self.law, _itself)
             return Folding(self.bijection, self.law, self.bijection.inverse)
-        return Folding(self.bijection.log, logs, self.bijection.inverse_of_log)
+        rate = self.bijection.log_rate
+        if rate is None:
+            return Folding(self.bijection.log, logs, self.bijection.inverse_of_log)
+        # Elements are scaled as their distances from the extreme of each set are, in one pass.
+        return Folding(self.bijection.log_base, replace(logs, rate=rate), self.bijection.inverse_of_log_base)
 
     def reset_parameters(self, seed: int | None = None) -> None:
         """Resets bijection and law to the initial values of their constructors, drawn anew where they are random.
@@ -403,6 +410,10 @@ class Operation(Configurable, nn.Module):
             name = type(self.bijection).__name__
             raise AbelnetError(f"inverse: expected a group, got an operation over {name}, which loses signs")
         return self.law.inverse(u)
+
+
+def _itself(x: Tensor) -> Tensor:
+    return x
 
 
 class AbelianGroup(Operation):

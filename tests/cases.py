@@ -260,7 +260,7 @@ def relative_error(got: torch.Tensor, expected: torch.Tensor) -> float:
 def without_times(path: Path) -> dict[str, Any]:
     """The results of an experiment, but for the times it took."""
     content: dict[str, Any] = json.loads(path.read_text())
-    for part in (content, *content["rows"]):
+    for part in (content, *content["rows"], *(run for row in content["rows"] for run in row.get("runs", ()))):
         for key in [key for key in part if key.startswith("seconds")]:
             del part[key]
     return content

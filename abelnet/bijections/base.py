@@ -113,6 +113,11 @@ class Bijection(Configurable, nn.Module, ABC):
             raise AbelnetError(f"reset_parameters: expected {type(self).__name__}, which has parameters, to define it")
 
     @property
+    def is_identity(self) -> bool:
+        r"""Whether :math:`f(x) = x` whatever the parameters."""
+        return False
+
+    @property
     def has_log_form(self) -> bool:
         """Whether :math:`f` is positive and :meth:`log` and :meth:`inverse_of_log` are defined."""
         return False
@@ -129,6 +134,21 @@ class Bijection(Configurable, nn.Module, ABC):
     def inverse_of_log(self, y: Tensor) -> Tensor:
         """Maps :math:`y` of shape :math:`(*, d)` to :math:`f^{-1}(e^y)`."""
         raise AbelnetError(f"inverse_of_log: expected a bijection with a logarithmic form, got {type(self).__name__}")
+
+    @property
+    def log_rate(self) -> Tensor | None:
+        r"""The factor :math:`k`, :math:`(d)`, if :math:`\log f(x) = k \, b(x)` with a simpler :math:`b`; else None."""
+        return None
+
+    def log_base(self, x: Tensor) -> Tensor:
+        """Maps :math:`x` of shape :math:`(*, d)` to :math:`b(x)`, where there is a :attr:`log_rate`."""
+        raise AbelnetError(f"log_base: expected a bijection whose logarithm has a rate, got {type(self).__name__}")
+
+    def inverse_of_log_base(self, y: Tensor) -> Tensor:
+        """Maps :math:`y` of shape :math:`(*, d)` to :math:`b^{-1}(y)`, where there is a :attr:`log_rate`."""
+        raise AbelnetError(
+            f"inverse_of_log_base: expected a bijection whose logarithm has a rate, got {type(self).__name__}"
+        )
 
     def slope_bounds(self, region: tuple[Tensor, Tensor]) -> Enclosure:
         r"""Bounds the norm of the Jacobian and the values over a box; proved in exact arithmetic.

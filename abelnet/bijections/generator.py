@@ -136,6 +136,10 @@ class Generator(Elementwise):
         return torch.where((y > low) & (y < high), x, math.nan)
 
     @property
+    def is_identity(self) -> bool:
+        return self.family.is_identity
+
+    @property
     def has_log_form(self) -> bool:
         return self.family.has_log_form
 
@@ -151,6 +155,21 @@ class Generator(Elementwise):
     def inverse_of_log(self, y: Tensor) -> Tensor:
         check_values("y", y, self.dim)
         return self.family.inverse_of_log(y, *self.values)
+
+    @property
+    def log_rate(self) -> Tensor | None:
+        rate = self.family.log_rate(*self.values)
+        assert rate is None or isinstance(rate, Tensor)
+        return rate
+
+    def log_base(self, x: Tensor) -> Tensor:
+        check_values("x", x, self.dim)
+        self._check_domain(x)
+        return self.family.log_base(x, *self.values)
+
+    def inverse_of_log_base(self, y: Tensor) -> Tensor:
+        check_values("y", y, self.dim)
+        return self.family.inverse_of_log_base(y, *self.values)
 
     def log_slope(self, x: Tensor) -> Tensor:
         check_values("x", x, self.dim)

@@ -67,7 +67,9 @@ class Mean(Law):
 
     def reduce(self, u: Tensor, multisets: Multisets) -> Tensor:
         check_no_empty(self.name, multisets)
-        return super().reduce(u, multisets)
+        # The count is known: only elements are summed.
+        count = multisets.sizes[..., None].to(u.dtype)
+        return multisets.sum(u) / count**self.exponent
 
     def in_logs(self) -> LogSum:
         return LogSum(self.exponent)

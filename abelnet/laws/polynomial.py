@@ -17,6 +17,7 @@ from abelnet.laws.base import Law, PlainForm, coefficient
 from abelnet.laws.constant import Constant
 from abelnet.laws.factors import factor_states, is_zero, limit_beside_zeros, pack, product_of_states, unpack
 from abelnet.multisets import Multisets
+from abelnet.segments import is_plain
 from abelnet.symbols import symbolic_number
 
 if TYPE_CHECKING:
@@ -149,6 +150,10 @@ class Polynomial(Law):
         total = multisets.sum(_log(w, None if least_product > -_NEAR else beta + gamma * u, gamma))
         log = gamma * total
         near = log.abs() < _NEAR
+        if not _may_be(near.any()):
+            return ((log.exp() - beta) / gamma).to(u.dtype)
+        if not _may_be(~near.all()):
+            return (_expm1(total, gamma) - shift).to(u.dtype)
         smooth = _expm1(torch.where(near, total, 0), gamma) - shift
         other = (torch.where(near, 0, log).exp() - beta) / _nonzero(gamma)
         return torch.where(near, smooth, other).to(u.dtype)
@@ -161,7 +166,7 @@ class Polynomial(Law):
             return unknown
         gamma, beta, shift = self._coefficients()
         # Both are monotonic in u, rounded too, so that the ends decide.
-        ends = torch.stack(torch.aminmax(u.detach(), dim=0)).double()
+        ends = torch.stack((u.detach().amin(0), u.detach().amax(0))).double()  # aminmax is slow
         least = torch.stack(((beta + gamma * ends).amin(), (gamma * (shift + ends)).amin()))
         try:
             found: list[float] = least.tolist()
@@ -242,7 +247,8 @@ class _Log(torch.autograd.Function):
         log = z.log1p()
         if factor is not None:
             log = torch.where(z > -_NEAR, log, factor.abs().log_())
-        return torch.where(gamma.abs() < _TINY, w, log / _nonzero(gamma))
+        log = log.div_(_nonzero(gamma)) if is_plain(w) else log / _nonzero(gamma)
+        return torch.where(gamma.abs() < _TINY, w, log) if _may_be((gamma.abs() < _TINY).any()) else log
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor | None, Tensor], output: Tensor) -> None:
@@ -267,7 +273,8 @@ class _Expm1(torch.autograd.Function):
 
     @staticmethod
     def forward(t: Tensor, gamma: Tensor) -> Tensor:
-        return torch.where(gamma.abs() < _TINY, t, (gamma * t).expm1_().div_(_nonzero(gamma)))
+        power = (gamma * t).expm1_().div_(_nonzero(gamma))
+        return torch.where(gamma.abs() < _TINY, t, power) if _may_be((gamma.abs() < _TINY).any()) else power
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
@@ -297,7 +304,8 @@ def _of_gamma(
         of_x: Gradient by the elements.
         series: Taylor coefficients of the derivative divided by :math:`x^2`, in powers of :math:`\gamma x`.
     """
-    least, most = torch.aminmax(x.detach().reshape(-1, x.shape[-1]), dim=0)
+    rows = x.detach().reshape(-1, x.shape[-1])
+    least, most = rows.amin(0), rows.amax(0)  # aminmax is slow
     size = gamma.detach().abs() * torch.maximum(-least, most)
     small = size < _SMALL
     result = torch.zeros_like(small, dtype=x.dtype)

@@ -2,7 +2,7 @@ r"""Gated bank: an aggregation layer that finds its own law."""
 
 from __future__ import annotations
 
-__all__ = ["Channelwise", "GatedBank"]
+__all__ = ["GatedBank"]
 
 import copy
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from abelnet.aggregation import Aggregation
 from abelnet.checks import check_count, check_dtype, check_number
 from abelnet.config import Configurable
 from abelnet.discovery import LawRegressor, NoLawError
 from abelnet.discovery.formula import formula
 from abelnet.errors import AbelnetError
 from abelnet.multisets import Multisets, MultisetValues
+from abelnet.nn.channelwise import Channelwise
 from abelnet.nn.members import (
     Curve,
     Exponentials,
@@ -44,6 +44,8 @@ _WAYS = ("mixture", "first", "second", "third", "curve", "slow", "network")
 _RANKS = _WAYS[1:4]
 # What steps train in turn, before the trial and in it.
 _TURNS = ("mixture", "slow", "mixture", "network"), ("first", "slow", "second", "curve", "third", "network")
+# Parts of a batch for each of which members are drawn, if not all of them aggregate all of it.
+_PARTS = 5
 # Another rank than the first is kept if its loss is less than this part.
 _OUTRANKS = 0.9
 # A curve, which fits what a formula fits as well, is kept if its loss is less than this part of that of formulas.
@@ -78,7 +80,11 @@ class GatedBank(Configurable, nn.Module):
         gates: ``"channel"`` for a law per channel, ``"shared"`` for one law with parameters per channel.
         curves: Whether the bank contains a spline.
         fill: Result of an empty set.
-        seed: Random seed of the network that is kept if there is no law; torch's global generator if not given.
+        draws: Number of members, 2 or more, that are drawn in training for each part of a batch, anew in each step, so
+            that each takes part as often as the others; all if not given. Fewer cost less, but more often end in a
+            wrong law. In evaluation all are mixed.
+        seed: Random seed of the laws that are drawn, and of the network that is kept if there is no law; if not given,
+            0 and torch's global generator.
 
     Example:
         >>> bank = GatedBank(2)
@@ -98,6 +104,7 @@ class GatedBank(Configurable, nn.Module):
         gates: Literal["channel", "shared"] = "channel",
         curves: bool = True,
         fill: float = 0.0,
+        draws: int | None = None,
         seed: int | None = None,
     ) -> None:
         super().__init__()
@@ -106,6 +113,7 @@ class GatedBank(Configurable, nn.Module):
             raise AbelnetError(f'gates: expected "channel" or "shared", got {gates!r}')
         check_number("fill", fill)
         self.gates, self.curves, self.fill = gates, bool(curves), float(fill)
+        self.draws = None if draws is None else check_count("draws", draws, least=2)
         members: list[Member] = [Polynomials(channels), Totals(channels), Extremes(channels), Logarithms(channels)]
         members += [Exponentials(channels, rate) for rate in (1.0, -1.0, 6.0, -6.0)]
         members += [Powers(channels, power) for power in (-1.0, 0.5, 2.0)]
@@ -125,6 +133,9 @@ class GatedBank(Configurable, nn.Module):
         self.register_buffer("turn", torch.zeros((), dtype=torch.long))
         self.losses: Tensor
         self.register_buffer("losses", torch.zeros(len(_WAYS)))  # 0 until there is one
+        self.seed = seed
+        self.step: Tensor
+        self.register_buffer("step", torch.zeros((), dtype=torch.long))
         self._look()
 
     def reset_parameters(self, seed: int | None = None) -> None:
@@ -161,6 +172,7 @@ class GatedBank(Configurable, nn.Module):
         if loss is not None and not self.is_hard:
             before = float(self.losses[self._way])
             self.losses[self._way] = loss if before == 0 else before + _RECENT * (loss - before)
+        self.step += 1
         was, was_hard = float(self.progress), self.is_hard
         self.progress.fill_(progress)
         if progress >= _HALF:
@@ -177,9 +189,11 @@ class GatedBank(Configurable, nn.Module):
     def _look(self) -> None:
         """Reads what the forward pass branches on, so that it need not wait for the device, and can be compiled."""
         self._is_hard, self._way, self._used = False, 0, frozenset(range(self.logits.shape[-1]))
+        self._step, self._reports = 0, False
         if self.progress.is_meta:
             return
         self._is_hard, self._way = float(self.progress) >= _HALF, int(self.way)
+        self._step, self._reports = int(self.step), int(self.turn) > 0
         if self._is_hard or _WAYS[self._way] != "mixture":
             self._used = frozenset(self._best())
 
@@ -220,8 +234,11 @@ class GatedBank(Configurable, nn.Module):
         """Returns the weight of each law in each channel, with shape :math:`(c, m)`."""
         if self.is_hard or _WAYS[self._way] != "mixture":
             return nn.functional.one_hot(self._chosen(), self.logits.shape[-1]).to(self.logits.dtype)
-        temperature = _HOT + (_COLD - _HOT) * self.progress / _HALF
-        return (self.logits / temperature).softmax(-1).expand(self.channels, -1)
+        return (self.logits / self._temperature).softmax(-1).expand(self.channels, -1)
+
+    @property
+    def _temperature(self) -> Tensor:
+        return _HOT + (_COLD - _HOT) * self.progress / _HALF
 
     def _chosen(self) -> Tensor:
         """Returns the law of each channel, with shape :math:`(c)`."""
@@ -274,9 +291,51 @@ class GatedBank(Configurable, nn.Module):
         filled = torch.where(scene.empty, self.fill, unit * mixed)
         return filled.reshape(*multisets.shape, self.channels)
 
+    def _draw(self, scene: Scene) -> list[list[int]]:
+        """Returns the laws that aggregate each part of the sets in a training step; none if it is all that are used.
+
+        Each member takes part as often as the others, in parts that change from step to step.
+        """
+        way = _WAYS[self._way]
+        if self.draws is None or not self.training or self.is_hard or way not in ("mixture", "curve"):
+            return []
+        if scene.multisets.segments(scene.z) is None:
+            return []
+        laws = self._laws()
+        if way == "curve":
+            return laws[-1:] if self.curves else []
+        # Without losses, gates alone decide, also on curves; else these, which cost more than all others, have turns.
+        if self.curves and self._reports:
+            laws = laws[:-1]
+        # Generators use 32 bits of a seed: both numbers are spread over them.
+        mixed = (2654435761 * (self.seed or 0) + 40503 * self._step) % 2**32
+        generator = torch.Generator().manual_seed(mixed)
+        order = torch.randperm(len(laws), generator=generator).tolist()
+        offsets = torch.randperm(len(laws), generator=generator)[: self.draws].tolist()
+        return [[law for k in offsets for law in laws[order[part - k]]] for part in range(min(_PARTS, len(laws)))]
+
     def _mixed(self, scene: Scene) -> Tensor:
-        """Returns the results of all laws, weighted by the gates."""
-        weights, used = self.weights(), self._used
+        """Returns the results of laws, weighted by the gates: of all, or of those drawn."""
+        drawn = self._draw(scene)
+        if not drawn:
+            return self._mixture(scene, self._used, self.weights())
+        scores = self.logits / self._temperature
+        results = []
+        parts = scene.multisets.cut(scene.z, len(drawn)) if len(drawn) > 1 else [scene.multisets]
+        for part, laws in zip(parts, drawn, strict=False):
+            weights = torch.zeros_like(scores)
+            weights[:, laws] = scores[:, laws].softmax(-1)
+            one = Scene(part, part.values, scene.units) if len(drawn) > 1 else scene
+            results.append(self._mixture(one, frozenset(laws), weights.expand(self.channels, -1)))
+        return torch.cat(results)
+
+    def _laws(self) -> list[list[int]]:
+        """Returns the places of the laws of each member."""
+        counts = [len(member.names) for member in self._members()]
+        return [list(range(sum(counts[:i]), sum(counts[: i + 1]))) for i in range(len(counts))]
+
+    def _mixture(self, scene: Scene, used: frozenset[int], weights: Tensor) -> Tensor:
+        """Returns the results of the laws that are used, with weights :math:`(c, m)`."""
         chosen: list[tuple[Member, list[int]]] = []
         first = 0
         for member in self._members():
@@ -389,7 +448,13 @@ class GatedBank(Configurable, nn.Module):
         self.unit.copy_(torch.where(self.unit > 0, self.unit, size))
 
     def config(self) -> dict[str, Any]:
-        return {"channels": self.channels, "gates": self.gates, "curves": self.curves, "fill": self.fill}
+        return {
+            "channels": self.channels,
+            "gates": self.gates,
+            "curves": self.curves,
+            "fill": self.fill,
+            "draws": self.draws,
+        }
 
     def extra_repr(self) -> str:
         return f"channels={self.channels}, gates={self.gates}, curves={self.curves}"
@@ -404,76 +469,6 @@ def _sums(members: Sequence[Member], scene: Scene) -> list[Tensor | None]:
     total = scene.multisets.sum(torch.cat(parts, -1) if len(parts) > 1 else parts[0])
     split = iter(torch.split(total.reshape(-1, total.shape[-1]), [part.shape[-1] for part in parts], -1))
     return [None if part is None else next(split) for part in lifted]
-
-
-class Channelwise(Configurable, nn.Module):
-    """Operations side by side, each on channels of its own, as one set-pooling layer.
-
-    Arguments:
-        operations: The operations, which are exact, mergeable and can be saved.
-        channels: Channels of each operation, as many as it has dimensions; together all from 0 on, each once.
-        fill: Result of an empty set in channels whose operation has no identity.
-
-    Example:
-        >>> from abelnet import Generator, Maximum, Operation, Sum
-        >>> total, largest = (Operation(Generator(1, "affine"), law) for law in (Sum(), Maximum()))
-        >>> layer = Channelwise([total, largest], [[1], [0]])
-        >>> layer(torch.tensor([[1.0, 2.0], [3.0, 4.0]])).tolist()
-        [3.0, 6.0]
-    """
-
-    def __init__(
-        self, operations: Sequence[Operation], channels: Sequence[Sequence[int]], *, fill: float = 0.0
-    ) -> None:
-        super().__init__()
-        if sorted(channel for some in channels for channel in some) != list(range(sum(map(len, channels)))) or [
-            len(some) for some in channels
-        ] != [operation.dim for operation in operations]:
-            dims = [operation.dim for operation in operations]
-            raise AbelnetError(f"channels: expected {dims} channels, each from 0 on once, got {list(channels)}")
-        self.aggregations = nn.ModuleList(Aggregation(operation, fill=fill) for operation in operations)
-        self.parts = [list(some) for some in channels]
-        self.fill = float(fill)
-        order = [channel for some in self.parts for channel in some]
-        self._places = [order.index(channel) for channel in range(len(order))]
-
-    @property
-    def operations(self) -> list[Operation]:
-        """The operations."""
-        return [aggregation.operation for aggregation in self.aggregations]  # type: ignore[misc]
-
-    @property
-    def channels(self) -> int:
-        """Number of channels :math:`c`."""
-        return len(self._places)
-
-    def reset_parameters(self) -> None:
-        """Resets all operations to their initial values."""
-        for operation in self.operations:
-            operation.reset_parameters()
-
-    def forward(
-        self,
-        values: MultisetValues,
-        *,
-        mask: Tensor | None = None,
-        index: Tensor | None = None,
-        ptr: Tensor | None = None,
-        dim_size: int | None = None,
-    ) -> Tensor:
-        r"""Aggregates each set. Arguments and shapes are those of :meth:`abelnet.Operation.reduce`."""
-        multisets = Multisets.of(values, self.channels, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
-        if len(self.parts) == 1:
-            result: Tensor = self.aggregations[0](multisets)
-            return result
-        results = [one(multisets.columns(some)) for one, some in zip(self.aggregations, self.parts, strict=True)]
-        return torch.cat(results, -1)[..., self._places]
-
-    def config(self) -> dict[str, Any]:
-        return {"operations": self.operations, "channels": self.parts, "fill": self.fill}
-
-    def extra_repr(self) -> str:
-        return f"channels={self.channels}, fill={self.fill:g}"
 
 
 @torch.no_grad()

@@ -25,8 +25,10 @@ from torch import Tensor, nn
 
 from abelnet.bijections import Affine, Chain, Generator, RationalQuadraticSpline
 from abelnet.laws import Law, Maximum, Mean, Minimum, Polynomial, Sum
+from abelnet.laws.logs import LogSum
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
+from abelnet.segments import is_plain
 
 # Elements are measured in units of their typical size. Powers and logarithms treat smaller ones as this.
 _SMALLEST = 1e-6
@@ -82,22 +84,10 @@ class Scene:
         return self._once("smallest", lambda: -self._extreme(-self.z))
 
     @property
-    def below_largest(self) -> Tensor:
-        """Each element less the largest of its set, :math:`(N, c)`."""
-        return self._once("below_largest", lambda: self.z - self.multisets.spread(self.largest.detach()))
-
-    @property
-    def above_smallest(self) -> Tensor:
-        """Each element less the smallest of its set, :math:`(N, c)`."""
-        return self._once("above_smallest", lambda: self.z - self.multisets.spread(self.smallest.detach()))
-
-    @property
     def logs(self) -> Scene:
         """The logarithms of the elements, which are taken as positive."""
         if self._logs is None:
             self._logs = Scene(self.multisets, _log(self.z), self.units)
-            # Logarithms are monotonic: nothing is sought twice.
-            self._logs._known |= {"largest": _log(self.largest), "smallest": _log(self.smallest)}
         return self._logs
 
 
@@ -193,16 +183,19 @@ class Polynomials(Member):
     def lift(self, scene: Scene) -> Tensor:
         gamma = _nonzero(self.gamma)
         u = scene.z + self.shift
-        q = gamma * u
-        factor = 1 + q
-        small = q.abs() < 1e-3
-        size = torch.where(small, 1, factor).abs().clamp_min(_SMALLEST)
-        return torch.cat((torch.where(small, u * (1 - q / 2 + q * q / 3), size.log() / gamma), factor < 0), -1)
+        if is_plain(u, gamma) and u.numel() > 0:
+            log: Tensor = _LogFactors.apply(u, gamma)  # type: ignore[no-untyped-call]
+            with torch.no_grad():
+                ends = 1 + gamma * torch.stack((u.amin(0), u.amax(0)))
+                # Most often all factors are positive, and there is nothing to count.
+                return torch.cat((log, 1 + gamma * u < 0), -1) if bool((ends < 0).any()) else log
+        return torch.cat((_log_factors(u, gamma), 1 + gamma * u < 0), -1)
 
     def lower(self, total: Tensor | None, scene: Scene) -> list[Tensor]:
         assert total is not None
         gamma = _nonzero(self.gamma)
-        total, negatives = total.chunk(2, -1)
+        negatives = total[:, self.channels :] if total.shape[-1] > self.channels else torch.zeros_like(total)
+        total = total[:, : self.channels]
         q = gamma * total
         odd = negatives.detach().remainder(2) > 0.5
         small = (q.abs() < 1e-3) & ~odd
@@ -244,15 +237,10 @@ class Exponentials(Member):
         low, high = map(math.log, _RATES)
         return math.copysign(1.0, self.start) * self.log_rate.clamp(low, high).exp()
 
-    def lift(self, scene: Scene) -> Tensor:
-        return (self.rate * (scene.below_largest if self.start > 0 else scene.above_smallest)).exp()
-
     def lower(self, total: Tensor | None, scene: Scene) -> list[Tensor]:
-        assert total is not None
-        # From a constant, the sum of exponentials has the right gradient by itself.
-        extreme = (scene.largest if self.start > 0 else scene.smallest).detach()
-        log = total.clamp_min(_SMALLEST).log()
-        return [extreme + log / self.rate, extreme + (log - scene.count.log()) / self.rate]
+        rate = self.rate
+        fold = LogSum(rate=rate).reduce(scene.z, scene.multisets).reshape(-1, self.channels)
+        return [fold, fold - scene.count.log() / rate]
 
     def operation(self, law: int, channels: Sequence[int], units: Tensor) -> Operation:
         rates = self.rate.detach()[channels] / units
@@ -271,9 +259,6 @@ class Powers(Exponentials):
 
     def _names(self, rate: float) -> tuple[str, ...]:
         return f"power sum {rate:+g}", f"power mean {rate:+g}"
-
-    def lift(self, scene: Scene) -> Tensor:
-        return super().lift(scene.logs)
 
     def lower(self, total: Tensor | None, scene: Scene) -> list[Tensor]:
         return [_exp(result) for result in super().lower(total, scene.logs)]
@@ -429,6 +414,59 @@ class Curve(Member):
         return Operation(Chain(*curves), _fold_or_mean(law))
 
 
+def _log_factors(u: Tensor, gamma: Tensor) -> Tensor:
+    r"""Returns :math:`\log |1 + \gamma u| / \gamma`, with factors near 0 as if they were :math:`10^{-6}`."""
+    q = gamma * u
+    small = q.abs() < 1e-3
+    size = torch.where(small, 1, 1 + q).abs().clamp_min(_SMALLEST)
+    return torch.where(small, u * (1 - q / 2 + q * q / 3), size.log() / gamma)
+
+
+class _LogFactors(torch.autograd.Function):
+    r"""The same as :func:`_log_factors`, with derivatives by hand.
+
+    Much cheaper than a composition, which keeps a dozen tensors of all elements.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, gamma: Tensor) -> Tensor:
+        q = gamma * u
+        if float(q.amin()) > -0.5:
+            log = q.log1p()
+        else:
+            log = torch.where(q > -0.5, q.clamp_min(-0.5).log1p(), (1 + q).abs().clamp_min(_SMALLEST).log())
+        log.div_(gamma)
+        ctx.save_for_backward(u, gamma, log)
+        return log
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        u, gamma, log = ctx.saved_tensors
+        if torch.is_grad_enabled():  # of higher order
+            inputs = [x for x in (u, gamma) if x.requires_grad]
+            found = iter(torch.autograd.grad(_log_factors(u, gamma), inputs, gradient, create_graph=True))
+            of_first, of_second = (next(found) if x.requires_grad else None for x in (u, gamma))
+            return of_first, of_second
+        factor = (gamma * u).add_(1)
+        if float(factor.amin()) < _SMALLEST:  # those near 0 are constant
+            far = factor.abs() >= _SMALLEST
+            of_u = torch.where(far, gradient / torch.where(far, factor, 1), 0)
+        else:
+            of_u = gradient / factor
+        if not ctx.needs_input_grad[1]:
+            return of_u, None
+        # A difference of nearly equal numbers where all products of a channel are small: there a series.
+        small = gamma.abs() * torch.maximum(u.amax(0), -u.amin(0)) < 1e-2
+        of_gamma = torch.zeros_like(gamma)
+        if not bool(small.all()):
+            of_gamma = ((of_u * u).sum(0) - (gradient * log).sum(0)) / gamma
+        if bool(small.any()):
+            power = (gradient * u).mul_(u)
+            series = -power.sum(0) / 2 + 2 / 3 * gamma * power.mul_(u).sum(0)
+            of_gamma = torch.where(small, series, of_gamma)
+        return of_u, of_gamma
+
+
 def _fold_or_mean(law: int) -> Law:
     return (Sum, Mean)[law]()
 
@@ -439,6 +477,8 @@ def _nonzero(gamma: Tensor) -> Tensor:
 
 
 def _log(z: Tensor) -> Tensor:
+    if is_plain(z) and z.numel() > 0 and float(z.detach().amin()) >= _SMALLEST:
+        return z.log()
     return z.clamp_min(_SMALLEST).log()
 
 

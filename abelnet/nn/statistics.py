@@ -47,12 +47,16 @@ class Location(nn.Module):
         scale = sets.spread(deviation.detach() + _SMALLEST)
         width = self.log_width.clamp(-6, 3).exp().square()
         for _ in range(_ROUNDS):
-            rest = (scene.z - sets.spread(location)) / scale
-            weight = (rest.square() + width).rsqrt() * (self.tilt.clamp(-6, 6) * (4 * rest).tanh()).exp()
-            both = sets.sum(torch.cat((weight * scene.z, weight), -1)).reshape(len(mean), -1)
-            total, weights = both.chunk(2, -1)
-            location = total / weights.clamp_min(torch.finfo(weights.dtype).tiny)
+            location = self._improved(location, scale, width, scene)
         return location
+
+    def _improved(self, location: Tensor, scale: Tensor, width: Tensor, scene: Scene) -> Tensor:
+        """Returns the next location of each set."""
+        sets = scene.multisets
+        rest = (scene.z - sets.spread(location)) / scale
+        weight = (rest.square() + width).rsqrt() * (self.tilt.clamp(-6, 6) * (4 * rest).tanh()).exp()
+        total, weights = (sets.sum(one).reshape(location.shape) for one in (weight * scene.z, weight))
+        return total / weights.clamp_min(torch.finfo(weights.dtype).tiny)
 
 
 class Network(nn.Module):

@@ -83,6 +83,9 @@ class Family(Configurable, ABC):
     def inverse(self, u: Tensor, *theta: Number) -> Tensor:
         r"""Returns :math:`g_\theta^{-1}(u)` for :math:`u` in the codomain."""
 
+    is_identity: ClassVar[bool] = False
+    r"""Whether :math:`g_\theta(x) = x`."""
+
     has_log_form: ClassVar[bool] = False
     r"""Whether :math:`g_\theta` is positive and :meth:`log` and :meth:`inverse_of_log` are defined."""
 
@@ -97,6 +100,18 @@ class Family(Configurable, ABC):
     def inverse_of_log(self, u: Tensor, *theta: Number) -> Tensor:
         r"""Returns :math:`g_\theta^{-1}(e^u)`."""
         raise AbelnetError(f"inverse_of_log: expected a family with a logarithmic form, got {self.name}")
+
+    def log_rate(self, *theta: Number) -> Number | None:
+        r"""Returns the factor :math:`k` if :math:`\log g_\theta(x) = k \, b(x)` with a simpler :math:`b`; else None."""
+        return None
+
+    def log_base(self, x: Tensor, *theta: Number) -> Tensor:
+        r"""Returns :math:`b(x)`, where there is a :meth:`log_rate`."""
+        raise AbelnetError(f"log_base: expected a family whose logarithm has a rate, got {self.name}")
+
+    def inverse_of_log_base(self, u: Tensor, *theta: Number) -> Tensor:
+        r"""Returns :math:`b^{-1}(u)`, where there is a :meth:`log_rate`."""
+        raise AbelnetError(f"inverse_of_log_base: expected a family whose logarithm has a rate, got {self.name}")
 
     @abstractmethod
     def log_slope(self, x: Tensor, *theta: Number) -> Tensor:

@@ -39,6 +39,15 @@ class _Exponential(Family):
     def inverse_of_log(self, u: Tensor, *theta: Number) -> Tensor:
         return u / theta[0]
 
+    def log_rate(self, *theta: Number) -> Number:
+        return theta[0]
+
+    def log_base(self, x: Tensor, *theta: Number) -> Tensor:
+        return x
+
+    def inverse_of_log_base(self, u: Tensor, *theta: Number) -> Tensor:
+        return u
+
     def log_slope(self, x: Tensor, *theta: Number) -> Tensor:
         (k,) = theta
         return log_size(k) + k * x

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from abelnet.bijections.families.base import TIED, Family, Number, close, limit, log_size
 from abelnet.bijections.slopes import FROM_ZERO, Region
+from abelnet.segments import is_plain
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -28,6 +29,7 @@ _PRODUCTS = {
 class _Identity(Family):
     name = "affine"
     formula = "x"
+    is_identity = True
 
     def forward(self, x: Tensor, *theta: Number) -> Tensor:
         return x * 1
@@ -114,6 +116,20 @@ class _PositivePower(_Power):
     def log(self, x: Tensor, *theta: Number) -> Tensor:
         # The gradient at 0 is that of a constant: the true one is infinite if p < 1.
         return torch.where(x > 0, theta[0] * torch.where(x > 0, x, 1).log(), -math.inf)
+
+    def log_rate(self, *theta: Number) -> Number:
+        return theta[0]
+
+    def log_base(self, x: Tensor, *theta: Number) -> Tensor:
+        if is_plain(x) and x.numel() > 0 and float(x.detach().amin()) > 0:
+            return x.log()
+        # As good as an infinite power's, but finite, for the sake of gradients.
+        far = math.sqrt(torch.finfo(x.dtype).max)
+        at_zero = torch.where(torch.as_tensor(theta[0], device=x.device) > 0, -far, far).to(x.dtype)
+        return torch.where(x > 0, torch.where(x > 0, x, 1).log(), at_zero)
+
+    def inverse_of_log_base(self, u: Tensor, *theta: Number) -> Tensor:
+        return u.exp()
 
     def inverse_of_log(self, u: Tensor, *theta: Number) -> Tensor:
         return (u / theta[0]).exp()
