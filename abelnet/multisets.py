@@ -376,7 +376,7 @@ class Multisets:
         Example:
             >>> x = torch.tensor([[1.0], [2.0], [3.0]])
             >>> [part.values[:, 0].tolist() for part in Multisets(x, 1, index=torch.tensor([2, 0, 1])).cut(x, 2)]
-            [[2.0], [3.0, 1.0]]
+            [[2.0, 3.0], [1.0]]
         """
         segments = self.segments(u)
         if segments is None:

@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+_READABLE = {"cpu"}  # devices that need not be waited for
+
 
 class Segments:
     r"""Sets of rows, prepared for several sums and extremes over them.
@@ -82,7 +84,7 @@ def is_plain(*tensors: Tensor) -> bool:
     if torch.compiler.is_compiling():
         return False
     try:
-        return all(x.device.type == "cpu" and x.data_ptr() >= 0 for x in tensors)
+        return all(x.device.type in _READABLE and x.data_ptr() >= 0 for x in tensors)
     except RuntimeError:  # a tensor without memory of its own, as under vmap
         return False
 

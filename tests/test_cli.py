@@ -180,10 +180,8 @@ def descendants(pid: int) -> set[int]:
 @pytest.mark.parametrize(
     ("command", "send", "number", "early"),
     [
-        ("synthetic", os.killpg, signal.SIGINT, False),
         ("synthetic", os.kill, signal.SIGINT, False),
         ("analogies run", os.killpg, signal.SIGINT, False),
-        ("analogies run", os.killpg, signal.SIGINT, True),
         ("analogies run", os.kill, signal.SIGTERM, True),
     ],
 )

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from abelnet.checks import peek
 from abelnet.errors import AbelnetError
 from abelnet.laws.base import Law, PlainForm, coefficient
 from abelnet.laws.constant import Constant
@@ -324,7 +323,7 @@ def _of_gamma(
 
 def _may_be(x: Tensor) -> bool:
     """Returns whether a condition holds; True if reading it would wait for a device."""
-    return x.device.type != "cpu" or bool(peek(x, True))
+    return not is_plain(x) or bool(x)
 
 
 def _summed(x: Tensor) -> Tensor:

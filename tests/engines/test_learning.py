@@ -23,6 +23,7 @@ from abelnet.engines import reading
 from abelnet.engines.learning import learn_table
 from abelnet.engines.tables import Columns, apply_law, examples_in
 
+FUZZ = int(os.environ.get("ABELNET_FUZZ", "0"))  # other tables in each run; --hypothesis-seed repeats one
 # Prints the peak memory, in MB, once everything is imported and at the end.
 PEAK = """
 import re, sys
@@ -97,7 +98,7 @@ def test_no_targets(products: tuple[Path, np.ndarray]) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
-@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("form", ["csv", pytest.param("parquet", marks=pytest.mark.skipif(not FUZZ, reason="slow"))])
 def test_one_huge_set_among_small_ones_takes_little_memory(form: str, tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     sizes = generator.integers(2, 5, 10_001)
@@ -133,7 +134,6 @@ FOLDS: dict[str, Callable[[np.ndarray, np.random.Generator], float]] = {
 }
 
 
-FUZZ = int(os.environ.get("ABELNET_FUZZ", "0"))  # other tables in each run; --hypothesis-seed repeats one
 KINDS = ["plain", "integers", "duplicates", "one huge set", "one value", "missing", "infinite"]
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from cases import killed_and_resumed
+from cases import killed_and_resumed, run_units_here
 
 from abelnet import AbelnetError
 from abelnet.experiments.graphs import comparison
@@ -22,15 +20,8 @@ pytest.importorskip("torch_geometric")
 
 @pytest.fixture(autouse=True)
 def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes take seconds to import torch; those of a whole run are tested by the command."""
-
-    def run_units(function: Callable[[Any, Callable[[float], None]], None], units: list[Any], **_: Any) -> None:
-        for unit in units:
-            done: list[float] = []
-            function(unit, done.append)
-            assert sum(done) <= 1
-
-    monkeypatch.setattr(comparison, "run_units", run_units)
+    """Those of a whole run are tested by the command."""
+    monkeypatch.setattr(comparison, "run_units", run_units_here)
 
 
 def test_killed_and_resumed_it_comes_to_the_same_results(tmp_path: Path) -> None:
