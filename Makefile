@@ -38,7 +38,7 @@ fuzz: .venv/dev ## Mutate model and word-vector files 2,000 times each, learn fr
 	ABELNET_BANKS=200 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s tests/nn/test_bank.py -k random_banks
 
 test-kill: .venv/dev ## Kill learn 100 times, and apply and both experiments 30 times each.
-	ABELNET_KILLS=100 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s tests/test_kill.py
+	ABELNET_KILLS=100 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s tests/test_kill.py tests/experiments/graphs/test_comparison.py
 
 bench: .venv/bench ## Run all benchmarks, one after another.
 	@set -e; for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script; done
