@@ -7,8 +7,8 @@ From ``test/nn/aggr``:
 - ``test_scaler`` applies: ours among those that are scaled by degree.
 - ``test_fused`` does not: only PyG's own seven fuse; that ours stands beside fused ones is a case of ``test_multi``.
 - The others test a class of their own that is no aggregation by a law: attention, equilibrium, GMT, GRU, LSTM, MLP,
-  patches, quantile, set2set, set transformer, sort, variance preserving, and their helpers; ``test_deep_sets`` and
-  ``test_lcm`` likewise, whose shapes, printing and reset are cases of ``test_basic`` here.
+  patches, quantile, soft median, SSMA, set2set, set transformer, sort, variance preserving, and their helpers;
+  ``test_deep_sets`` and ``test_lcm`` likewise, whose shapes, printing and reset are cases of ``test_basic`` here.
 
 From ``test/nn/conv/test_message_passing``: layers with any aggregation, out-of-bounds edges, static graphs (3-D),
 several aggregations, copies, hooks, default arguments, explanations, modules as aggregation, and int32 edges apply.
@@ -259,6 +259,7 @@ def test_layers_of_pyg() -> None:
     x = torch.randn(4, 8)
     assert SAGEConv(8, 8, aggr=AbelianAggregation(8))(x, EDGES).shape == (4, 8)
     assert SAGEConv(8, 8, aggr=["max", AbelianAggregation(8)])(x, EDGES).shape == (4, 8)
+    assert SAGEConv((8, 16), 32, aggr=AbelianAggregation(8))((x, torch.randn(2, 16)), EDGES).shape == (2, 32)
     # Attention aggregates (heads, channels) at once and calls .view on the result.
     attention = GATConv(8, 4, heads=2, aggr=AbelianAggregation(AbelianGroup(glow(4, layers=1, hidden=8))))
     assert attention(x, EDGES).shape == (4, 8)
