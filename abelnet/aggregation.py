@@ -11,19 +11,19 @@ from torch import Tensor, nn
 
 from abelnet.bijections.slopes import EVERYWHERE, Region
 from abelnet.checks import check_dtype, check_number, is_checking, set_checks_enabled
-from abelnet.config import Configurable
 from abelnet.errors import AbelnetError
 from abelnet.laws import Sum
 from abelnet.laws.logs import LogSum
-from abelnet.multisets import Multisets, MultisetValues
+from abelnet.multisets import Multisets
 from abelnet.operation import Operation
+from abelnet.pooling import Pooling
 from abelnet.segments import is_plain
 
 # Initial exponent of the number of elements if it is learned: between the fold and the mean.
 _BETWEEN = 0.5
 
 
-class Aggregation(Configurable, nn.Module):
+class Aggregation(Pooling):
     r"""Set pooling by an operation, :math:`x_1 \circ \dots \circ x_n`, as a layer of a network.
 
     .. math:: y = \varphi^{-1}\Big(n^{-\alpha} \sum_i \varphi(x_i)\Big)
@@ -84,8 +84,7 @@ class Aggregation(Configurable, nn.Module):
             self.exponent = float(normalization)
 
     @property
-    def channels(self) -> int:
-        """Number of channels :math:`c`."""
+    def channels(self) -> int:  # type: ignore[override]
         return self.operation.dim
 
     def reset_parameters(self) -> None:
@@ -94,17 +93,7 @@ class Aggregation(Configurable, nn.Module):
         if isinstance(self.exponent, Tensor):
             nn.init.constant_(self.exponent, _BETWEEN)
 
-    def forward(
-        self,
-        values: MultisetValues,
-        *,
-        mask: Tensor | None = None,
-        index: Tensor | None = None,
-        ptr: Tensor | None = None,
-        dim_size: int | None = None,
-    ) -> Tensor:
-        r"""Aggregates each set. Arguments and shapes are those of :meth:`abelnet.Operation.reduce`."""
-        multisets = Multisets.of(values, self.channels, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
+    def pool(self, multisets: Multisets) -> Tensor:
         check_dtype("values", multisets.values, self.operation.bijection)
         if not is_checking():
             return self._fold(multisets)

@@ -12,11 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from abelnet.checks import check_count, check_dtype, check_number
-from abelnet.config import Configurable
 from abelnet.discovery import LawRegressor, NoLawError
 from abelnet.discovery.formula import formula
 from abelnet.errors import AbelnetError
-from abelnet.multisets import Multisets, MultisetValues
+from abelnet.multisets import Multisets
 from abelnet.nn.channelwise import Channelwise
 from abelnet.nn.members import (
     Curve,
@@ -31,6 +30,7 @@ from abelnet.nn.members import (
 )
 from abelnet.nn.statistics import Network
 from abelnet.operation import Operation
+from abelnet.pooling import Pooling
 
 # Temperatures of the gates at the beginning and at the end of annealing.
 _HOT, _COLD = 1.0, 0.15
@@ -61,7 +61,7 @@ _DIGITS = 1e-5
 _RECENT = 0.1
 
 
-class GatedBank(Configurable, nn.Module):
+class GatedBank(Pooling):
     r"""Aggregation layer that finds its own law: exact laws side by side, and a gate per channel that chooses one.
 
     .. math:: y = \sum_m g_m \, y_m, \quad g = \operatorname{softmax}(\ell / \tau), \quad
@@ -254,28 +254,7 @@ class GatedBank(Configurable, nn.Module):
             best = logits.argmax(-1)
         return best.expand(self.channels)
 
-    def forward(
-        self,
-        values: MultisetValues,
-        *,
-        mask: Tensor | None = None,
-        index: Tensor | None = None,
-        ptr: Tensor | None = None,
-        dim_size: int | None = None,
-    ) -> Tensor:
-        r"""Aggregates each set, as :meth:`abelnet.Operation.reduce`; an empty set gives ``fill``.
-
-        Arguments:
-            values: Elements, :math:`(*, n, c)`, or :math:`(N, c)` with ``index`` or ``ptr``, or a list.
-            mask: True for elements, False for padding, :math:`(*, n)`.
-            index: Set of each element, :math:`(N)`, in any order.
-            ptr: Offset of each set, and :math:`N`, as in CSR, :math:`(B + 1)`.
-            dim_size: Number of sets :math:`B` with ``index``.
-
-        Returns:
-            One result per set, :math:`(*, c)` or :math:`(B, c)`.
-        """
-        multisets = Multisets.of(values, self.channels, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
+    def pool(self, multisets: Multisets) -> Tensor:
         check_dtype("values", multisets.values, self)
         if self.training:
             self._measure(multisets.values)

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from abelnet.aggregation import Aggregation
-from abelnet.config import Configurable
 from abelnet.errors import AbelnetError
-from abelnet.multisets import Multisets, MultisetValues
+from abelnet.multisets import Multisets
 from abelnet.operation import Operation
+from abelnet.pooling import Pooling
 
 
-class Channelwise(Configurable, nn.Module):
+class Channelwise(Pooling):
     """Operations side by side, each on channels of its own, as one set-pooling layer.
 
     Arguments:
@@ -54,8 +54,7 @@ class Channelwise(Configurable, nn.Module):
         return [aggregation.operation for aggregation in self.aggregations]  # type: ignore[misc]
 
     @property
-    def channels(self) -> int:
-        """Number of channels :math:`c`."""
+    def channels(self) -> int:  # type: ignore[override]
         return len(self._places)
 
     def reset_parameters(self) -> None:
@@ -63,17 +62,7 @@ class Channelwise(Configurable, nn.Module):
         for operation in self.operations:
             operation.reset_parameters()
 
-    def forward(
-        self,
-        values: MultisetValues,
-        *,
-        mask: Tensor | None = None,
-        index: Tensor | None = None,
-        ptr: Tensor | None = None,
-        dim_size: int | None = None,
-    ) -> Tensor:
-        r"""Aggregates each set. Arguments and shapes are those of :meth:`abelnet.Operation.reduce`."""
-        multisets = Multisets.of(values, self.channels, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
+    def pool(self, multisets: Multisets) -> Tensor:
         if len(self.parts) == 1:
             result: Tensor = self.aggregations[0](multisets)
             return result

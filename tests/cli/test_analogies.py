@@ -8,24 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from abelnet import AbelnetError, cli
-from abelnet.cli import terminal
 from abelnet.experiments.analogies.experiment import MODELS
-from abelnet.reporting.report import Report
 
 RUNNER = CliRunner()
-
-
-@pytest.fixture(autouse=True)
-def _saved_before_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a command writes is there before its report is shown: a terminal may fail."""
-    show = terminal.show
-
-    def checked(report: Report) -> None:
-        in_files = [path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.md")]
-        assert not in_files if report.title == "The paper's experiments" else f"# {report.title}" in in_files[0]
-        show(report)
-
-    monkeypatch.setattr(terminal, "show", checked)
+pytestmark = pytest.mark.usefixtures("_saved_before_shown")
 
 
 def test_run_then_table(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 from abelnet import LawRegressor, cli
-from abelnet.cli import terminal
 from abelnet.experiments import universality as experiment
 from abelnet.experiments.graphs.data import TASKS
 from abelnet.experiments.graphs.models import FORMS
@@ -18,22 +17,9 @@ from abelnet.experiments.graphs.rivals import AGGREGATIONS
 from abelnet.experiments.synthetic.comparison import MODELS
 from abelnet.experiments.synthetic.data import OPERATIONS
 from abelnet.experiments.universality import read_universality
-from abelnet.reporting.report import Report
 
 RUNNER = CliRunner()
-
-
-@pytest.fixture(autouse=True)
-def _saved_before_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a command writes is there before its report is shown: a terminal may fail."""
-    show = terminal.show
-
-    def checked(report: Report) -> None:
-        in_files = [path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.md")]
-        assert not in_files if report.title == "The paper's experiments" else f"# {report.title}" in in_files[0]
-        show(report)
-
-    monkeypatch.setattr(terminal, "show", checked)
+pytestmark = pytest.mark.usefixtures("_saved_before_shown")
 
 
 def test_reproduce_prints_both_experiments() -> None:
