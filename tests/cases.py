@@ -16,6 +16,7 @@ import abelnet
 from abelnet import Bijection, Law
 from abelnet.bijections import Implicit, Invariants
 from abelnet.bijections.terms import Exponential, Factor, Logarithm, Monomial, Planar, Power, Term
+from abelnet.nn import GatedBank
 
 DTYPES = [torch.float32, torch.float64]
 
@@ -289,6 +290,15 @@ def kill_when(process: subprocess.Popen[bytes], condition: Callable[[], bool]) -
 def _written(folder: Path, pattern: str) -> set[tuple[Path, int]]:
     """Files and when each was written; some may go while we look."""
     return {(path, path.stat().st_mtime_ns) for path in folder.glob(pattern) if path.exists()}
+
+
+def chosen(bank: GatedBank, *names: str) -> GatedBank:
+    """Returns a bank whose channels have kept these laws."""
+    with torch.no_grad():
+        for channel, name in enumerate(names):
+            bank.logits[channel, bank.names.index(name)] = 1.0
+    bank.anneal(1.0)
+    return bank
 
 
 def run_units_here(function: Callable[[Any, Callable[[float], None]], None], units: Sequence[Any], **_: Any) -> None:

@@ -17,8 +17,8 @@ from abelnet.discovery.formula import formula
 from abelnet.errors import AbelnetError
 from abelnet.multisets import Multisets
 from abelnet.nn.channelwise import Channelwise
+from abelnet.nn.curve import Curve
 from abelnet.nn.members import (
-    Curve,
     Exponentials,
     Extremes,
     Logarithms,

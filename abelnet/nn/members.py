@@ -3,7 +3,6 @@ r"""Members of a gated bank: exact laws in a form that trains well and is finite
 from __future__ import annotations
 
 __all__ = [
-    "Curve",
     "Exponentials",
     "Extremes",
     "Logarithms",
@@ -12,9 +11,9 @@ __all__ = [
     "Powers",
     "Scene",
     "Totals",
+    "fold_or_mean",
 ]
 
-import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -23,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from abelnet.bijections import Affine, Chain, Generator, RationalQuadraticSpline
+from abelnet.bijections import Generator
 from abelnet.laws import Law, Maximum, Mean, Minimum, Polynomial, Sum
 from abelnet.laws.logs import LogSum
 from abelnet.multisets import Multisets
@@ -36,9 +35,6 @@ _SMALLEST = 1e-6
 _LOG_LIMIT = 30.0
 # Rates and exponents stay within these: beyond, the law is as good as a maximum or minimum, or has no limit.
 _RATES = (1e-2, 20.0)
-# Sets by which a curve chooses its coordinates, the step of their differences, and the part of the largest curvature
-# that is added to all.
-_SAMPLE, _NUDGE, _DAMPING = 500, 1e-2, 1e-3
 
 
 class Scene:
@@ -244,7 +240,7 @@ class Exponentials(Member):
 
     def operation(self, law: int, channels: Sequence[int], units: Tensor) -> Operation:
         rates = self.rate.detach()[channels] / units
-        return Operation(Generator(len(channels), self.kind, [rates]), _fold_or_mean(law))
+        return Operation(Generator(len(channels), self.kind, [rates]), fold_or_mean(law))
 
 
 class Powers(Exponentials):
@@ -294,124 +290,6 @@ class Logarithms(Member):
             return Operation(Generator(len(channels), "logarithm", [0.0]), Mean())
         factor = self.log_factor.detach()[channels].exp()
         return Operation(Generator(len(channels), "affine"), Polynomial(factor, -1 / factor, trainable="both"))
-
-
-class Curve(Member):
-    r"""Sum and mean over a monotonic spline, for laws without a formula.
-
-    The parameters :math:`\theta` of a spline are badly conditioned: many changes of them hardly change a result. Once
-    the bank has kept the curve, it trains in coordinates :math:`\psi` in which all directions change results equally,
-
-    .. math:: \theta = \theta_0 + (J^\top J + \lambda)^{-1/2} \psi
-
-    with the Jacobian :math:`J` of the results. For a squared loss this is the metric of Gauss-Newton steps.
-
-    Arguments:
-        channels: Number of channels :math:`c`.
-        bins: Number of bins of the spline.
-        bound: Units within which the spline bends.
-    """
-
-    names = ("curve", "mean over a curve")
-
-    def __init__(self, channels: int, bins: int = 16, bound: float = 6.0) -> None:
-        super().__init__(channels)
-        self.bijection = Chain(Affine(channels), RationalQuadraticSpline(channels, bins=bins, bound=bound))
-        self._sizes = [parameter[0].numel() for parameter in self.bijection.parameters()]
-        count = sum(self._sizes)
-        # Separate from the parameters of the spline, so that optimizers have no moments of them in other coordinates.
-        self.steps = nn.Parameter(torch.zeros(channels, count))
-        self.basis: Tensor
-        self.register_buffer("basis", torch.zeros(channels, count, count))  # 0 until it is refined
-        self._is_refined = False
-
-    def reset_parameters(self) -> None:
-        self.bijection.reset_parameters()
-        with torch.no_grad():
-            self.steps.zero_()
-            self.basis.zero_()
-        self._is_refined = False
-
-    def look(self) -> None:
-        self._is_refined = bool(self.basis.any())
-
-    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
-        super()._load_from_state_dict(*args, **kwargs)
-        self.look()
-
-    @torch.no_grad()
-    def refine(self, scene: Scene) -> None:
-        """Chooses the coordinates by the sets of a batch; once."""
-        if self._is_refined or torch.compiler.is_compiling():
-            return
-        count = min(len(scene.multisets), _SAMPLE)
-        multisets = scene.multisets.take(torch.arange(count, device=scene.z.device))
-        part = Scene(multisets, multisets.values / scene.units, scene.units)
-
-        def results(change: Tensor) -> Tensor:
-            names = self._named(self._raw() + change)
-            total = multisets.sum(self._call(names, part.z))
-            lowered = [self._call(names, u, inverse=True) for u in (total, total / part.count)]
-            return torch.where(part.empty, 0, torch.cat(lowered, -1)).reshape(-1, 2, self.channels)
-
-        # Differences are precise enough for a metric, and need the memory of one forward pass.
-        axes = torch.eye(self.steps.shape[-1], dtype=scene.z.dtype, device=scene.z.device)
-        middle = results(torch.zeros_like(axes[0]))
-        jacobian = torch.stack([(results(_NUDGE * axis) - middle) / _NUDGE for axis in axes], -1).double()
-        metric = torch.einsum("blcp,blcq->cpq", jacobian, jacobian) / max(count, 1)
-        values, vectors = torch.linalg.eigh(torch.where(metric.isfinite().all((1, 2), keepdim=True), metric, 0))
-        largest = values[:, -1:]
-        scales = torch.where(largest > 0, values.clamp_min(0) + _DAMPING * largest, 1).rsqrt()
-        self.basis.copy_((vectors * scales[:, None]) @ vectors.mT)
-        self.steps.zero_()
-        self._is_refined = True
-
-    def forward(self, x: Tensor, inverse: bool = False) -> Tensor:
-        y: Tensor = self.bijection.inverse(x) if inverse else self.bijection(x)
-        return y
-
-    def _raw(self) -> Tensor:
-        """Returns the parameters of the spline as it was when it was refined, with shape :math:`(c, p)`."""
-        return torch.cat([parameter.reshape(self.channels, -1) for parameter in self.bijection.parameters()], -1)
-
-    def _named(self, raw: Tensor) -> dict[str, Tensor]:
-        named = dict(self.bijection.named_parameters())
-        parts = torch.split(raw, self._sizes, -1)
-        return {
-            f"bijection.{name}": part.reshape(old.shape) for (name, old), part in zip(named.items(), parts, strict=True)
-        }
-
-    def _now(self) -> dict[str, Tensor]:
-        """Returns the parameters of the spline that are in use; none if they are its own."""
-        if not self._is_refined:
-            return {}
-        return self._named(self._raw().detach() + torch.einsum("cpq,cq->cp", self.basis, self.steps))
-
-    def _call(self, named: dict[str, Tensor], x: Tensor, inverse: bool = False) -> Tensor:
-        y: Tensor = torch.func.functional_call(self, named, (x, inverse)) if named else self(x, inverse)
-        return y
-
-    def lift(self, scene: Scene) -> Tensor:
-        return self._call(self._now(), scene.z)
-
-    def lower(self, total: Tensor | None, scene: Scene) -> list[Tensor]:
-        assert total is not None
-        now = self._now()
-        return [self._call(now, u, inverse=True) for u in (total, total / scene.count)]
-
-    def operation(self, law: int, channels: Sequence[int], units: Tensor) -> Operation:
-        bijection = copy.deepcopy(self.bijection)
-        with torch.no_grad():
-            for name, value in self._now().items():
-                bijection.get_parameter(name.removeprefix("bijection.")).copy_(value)
-        curves = bijection.curves()
-        mask = torch.zeros(self.channels, dtype=torch.bool)
-        mask[list(channels)] = True
-        for curve in curves:
-            curve.select(mask.to(units.device))
-        with torch.no_grad():
-            curves[0].log_scale -= units.log()  # type: ignore[operator]
-        return Operation(Chain(*curves), _fold_or_mean(law))
 
 
 def _log_factors(u: Tensor, gamma: Tensor) -> Tensor:
@@ -467,7 +345,8 @@ class _LogFactors(torch.autograd.Function):
         return of_u, of_gamma
 
 
-def _fold_or_mean(law: int) -> Law:
+def fold_or_mean(law: int) -> Law:
+    """Returns the law by which a member adds: the sum, or the mean."""
     return (Sum, Mean)[law]()
 
 
