@@ -301,14 +301,6 @@ def chosen(bank: GatedBank, *names: str) -> GatedBank:
     return bank
 
 
-def run_units_here(function: Callable[[Any, Callable[[float], None]], None], units: Sequence[Any], **_: Any) -> None:
-    """Runs units in this process: others take seconds to import torch."""
-    for unit in units:
-        done: list[float] = []
-        function(unit, done.append)
-        assert sum(done) <= 1 + 1e-9
-
-
 def killed_and_resumed(arguments: list[str], folder: Path, kills: Sequence[str]) -> dict[str, Any]:
     """Results of a command that runs through, once it is sure that one that was killed comes to the same.
 

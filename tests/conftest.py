@@ -1,5 +1,7 @@
 import csv
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,3 +32,28 @@ def returns(tmp_path: Path) -> Path:
             values = generator.uniform(-0.2, 0.3, generator.integers(2, 5))
             writer.writerows([f"a{account}", repr(float(x)), repr(float(np.prod(1 + values) - 1))] for x in values)
     return path
+
+
+@pytest.fixture
+def _units_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Units of experiments run in this process: others take seconds to import torch, and are tested for themselves."""
+
+    def run_units(
+        function: Callable[[Any, Callable[[float], None]], None],
+        units: Sequence[Any],
+        *,
+        jobs: int = 1,
+        on_unit: Callable[[Any], None] | None = None,
+        on_progress: Callable[[float], None] | None = None,
+    ) -> None:
+        for unit in units:
+            done: list[float] = []
+            function(unit, done.append)
+            assert sum(done) <= 1 + 1e-9
+            if on_unit is not None:
+                on_unit(unit)
+        if on_progress is not None:
+            on_progress(1.0)
+
+    for module in ("analogies.experiment", "graphs.comparison", "synthetic.comparison"):
+        monkeypatch.setattr(f"abelnet.experiments.{module}.run_units", run_units)

@@ -181,7 +181,6 @@ def descendants(pid: int) -> set[int]:
     ("command", "send", "number", "early"),
     [
         ("synthetic", os.kill, signal.SIGINT, False),
-        ("analogies run", os.killpg, signal.SIGINT, False),
         ("analogies run", os.kill, signal.SIGTERM, True),
     ],
 )

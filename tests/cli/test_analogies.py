@@ -11,7 +11,7 @@ from abelnet import AbelnetError, cli
 from abelnet.experiments.analogies.experiment import MODELS
 
 RUNNER = CliRunner()
-pytestmark = pytest.mark.usefixtures("_saved_before_shown")
+pytestmark = pytest.mark.usefixtures("_saved_before_shown", "_units_here")
 
 
 def test_run_then_table(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from abelnet.experiments.synthetic.data import OPERATIONS
 from abelnet.experiments.universality import read_universality
 
 RUNNER = CliRunner()
-pytestmark = pytest.mark.usefixtures("_saved_before_shown")
+pytestmark = pytest.mark.usefixtures("_saved_before_shown", "_units_here")
 
 
 def test_reproduce_prints_both_experiments() -> None:

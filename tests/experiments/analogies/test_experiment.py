@@ -59,6 +59,7 @@ def test_killed_and_resumed_it_comes_to_the_same_results(data: tuple[str, str], 
     assert model(*torch.randn(3, 2, 10)).shape == (2, 10)
 
 
+@pytest.mark.usefixtures("_units_here")
 def test_search_then_seeds(data: tuple[str, str], tmp_path: Path) -> None:
     experiment = AnalogyExperiment(data[0], data[1], models=("wv_mlp",), seeds=1, epochs=2, trials=2)
     told: list[str] = []

@@ -6,10 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from cases import killed_and_resumed, run_units_here
+from cases import killed_and_resumed
 
 from abelnet import AbelnetError
-from abelnet.experiments.graphs import comparison
 from abelnet.experiments.graphs.comparison import PLACES, RATES, Experiment, median, run
 from abelnet.experiments.graphs.data import TASKS
 from abelnet.experiments.graphs.models import CHANNELS, FORMS
@@ -17,12 +16,7 @@ from abelnet.experiments.graphs.rivals import AGGREGATIONS, BARE
 from abelnet.files import read_json
 
 pytest.importorskip("torch_geometric")
-
-
-@pytest.fixture(autouse=True)
-def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of a whole run are tested by the command."""
-    monkeypatch.setattr(comparison, "run_units", run_units_here)
+pytestmark = pytest.mark.usefixtures("_units_here")
 
 
 @pytest.mark.skipif("ABELNET_KILLS" not in os.environ, reason="takes many processes: see make test-kill")

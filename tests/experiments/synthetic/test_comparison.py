@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cases import killed_and_resumed, run_units_here
+from cases import killed_and_resumed
 
 from abelnet import AbelnetError
-from abelnet.experiments.synthetic import comparison
 from abelnet.experiments.synthetic.comparison import SIZES, Experiment, run
 from abelnet.files import read_json
 
-OPTIONS = ["--op", "sum", "--trials", "6", "--seeds", "2", "--epochs", "4", "--jobs", "2", "--prune"]
+OPTIONS = ["--op", "sum", "--trials", "6", "--seeds", "2", "--epochs", "4", "--jobs", "1", "--prune"]
 
 
 def test_killed_and_resumed_it_comes_to_the_same_results(tmp_path: Path) -> None:
@@ -26,12 +25,7 @@ def test_killed_and_resumed_it_comes_to_the_same_results(tmp_path: Path) -> None
         assert set(row["chosen"]) == {"small", "large"}
 
 
-@pytest.fixture
-def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "run_units", run_units_here)
-
-
-@pytest.mark.usefixtures("_in_this_process")
+@pytest.mark.usefixtures("_units_here")
 def test_multiset_sizes_are_numbers_when_they_are_read_back(tmp_path: Path) -> None:
     experiment = Experiment(operations=("sum",), models=("agn",), trials=1, batch=1, seeds=2, epochs=1)
     results = run(experiment, tmp_path)
@@ -55,7 +49,7 @@ def test_multiset_sizes_are_numbers_when_they_are_read_back(tmp_path: Path) -> N
     assert {key: again[key] for key in again if key != "seconds"} == {key: row[key] for key in row if key != "seconds"}
 
 
-@pytest.mark.usefixtures("_in_this_process")
+@pytest.mark.usefixtures("_units_here")
 def test_results_beyond_float32_have_no_error(tmp_path: Path) -> None:
     experiment = Experiment(operations=("product",), models=("agn",), trials=1, batch=1, seeds=2, epochs=1)
     (row,) = run(experiment, tmp_path)["rows"]
