@@ -145,7 +145,7 @@ class Stack:
             return np.concatenate([self._part(one).losses(examples, ends) for one in places])
         with np.errstate(over="ignore"):
             errors = np.square(self.predict(examples) - examples.targets.numpy()) * examples.weights.numpy()
-        losses = errors.mean(1)
+            losses = errors.mean(1)
         return np.where(self.is_sound(examples, ends) & (losses < math.inf), losses, math.inf)
 
     def _part(self, places: np.ndarray[Any, np.dtype[np.int64]]) -> Stack:
