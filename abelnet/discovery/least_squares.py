@@ -23,6 +23,7 @@ _RADIUS, _ACCEPTED, _POOR, _GOOD, _NEAR = 100.0, 1e-4, 0.25, 0.75, 0.1
 _SECULAR = 30
 
 
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")  # a step to where nothing is finite is not taken
 def least_squares(
     function: Function, starts: Array, *, evaluations: int, settled: float, exact: float = 0.0
 ) -> tuple[Array, Mask]:
@@ -62,7 +63,7 @@ def least_squares(
     radius = _RADIUS * np.linalg.norm(scale * starts, axis=1)
     radius[radius == 0] = _RADIUS
     first = np.ones(len(starts), dtype=bool)
-    left = at.squares > 0
+    left = (at.squares > 0) & at.is_finite
     for _ in range(evaluations):
         best = int(squares.argmin())
         left &= (squares[best] > exact) | (of == best)
@@ -84,7 +85,7 @@ def least_squares(
         smaller = shrunk * np.minimum(radius, length / 0.1)
         larger = np.where((damping == 0) | (ratio >= _GOOD), 2 * length, radius)
         radius = np.where(ratio <= _POOR, smaller, larger)
-        better = ratio >= _ACCEPTED
+        better = (ratio >= _ACCEPTED) & there.is_finite
         first &= ~better
         size = np.linalg.norm(scale * np.where(better[:, None], there.x, at.x), axis=1)
         settles = (np.abs(actual) <= settled) & (predicted <= settled) & (ratio <= 2)
@@ -111,6 +112,11 @@ class _Point(NamedTuple):
     squares: Array
     sizes: Array
     factor: Array
+
+    @property
+    def is_finite(self) -> Mask:
+        """Whether a step can be taken from each point."""
+        return np.asarray(np.isfinite(self.sizes).all(1) & np.isfinite(self.factor).all((1, 2)))
 
     def replaced(self, other: _Point, where: Mask) -> _Point:
         """Returns the other point where a mask is true."""

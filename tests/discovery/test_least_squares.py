@@ -50,3 +50,16 @@ def test_others_are_given_up_for_an_exact_one() -> None:
     )
     assert found.tolist() == starts.tolist()
     assert settled.tolist() == [True, False]
+
+
+def test_what_is_not_finite_is_left_where_it_is() -> None:
+    starts = np.array([[1.0, 0.0], [1e200, 0.0], [1.0, 1e308]])
+    with np.errstate(all="raise"):
+        found, _ = least_squares(
+            lambda x, of: np.stack((x[:, 0] - 3, (x[:, 1] - 1) * np.where(of == 1, 1e300, 1)), 1),
+            starts,
+            evaluations=60,
+            settled=1e-15,
+        )
+    np.testing.assert_allclose(found[0], [3.0, 1.0])
+    assert np.isfinite(found).all()

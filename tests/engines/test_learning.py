@@ -193,6 +193,7 @@ HUGE = example(table=RandomTable(8, 38, 0, 0.0, "noisy sum", "one huge set")) if
 @HUGE
 @example(table=RandomTable(3705406612, 50, -11, 0.1, "noisy sum", "one value"))  # on (0, 1), of elements of 1e-11
 @example(table=RandomTable(129691142, 44, 0, -1.0, "nothing", "one value"))  # a sum of squares that overflows
+@example(table=RandomTable(1, 4, 3, -1.0, "noisy sum", "one value"))  # initial values that overflow
 @example(table=RandomTable(2398209563, 42, 0, 0.0, "noisy sum", "duplicates"))  # larger noise in what is held out
 def test_random_tables(table: RandomTable) -> None:
     """Learned, saved, loaded and applied: an error in one line, or a law that is as good as it says."""
