@@ -26,6 +26,8 @@ MultisetValues: TypeAlias = "Multisets | Tensor | Sequence[Tensor]"
 # Sets up to this size are summed in their own precision, larger ones in float64. Only the size of the set decides, so
 # that its result never depends on the rest of the batch.
 _PLAIN_SIZE = 1024
+# Dimensions from which sums of sorted sets are faster than those of scattered ones.
+_WIDE = 8
 
 
 class Multisets:
@@ -359,7 +361,17 @@ class Multisets:
         return start.scatter_reduce(0, rows, u, "amax")[: len(self)].reshape(*self.shape, u.shape[-1])
 
     def segments(self, *tensors: Tensor) -> Segments | None:
-        """Returns the sets for fast sums on a CPU; None if these or other tensors are elsewhere, or are traced."""
+        """Returns the sets for fast sums on a CPU; None if these or other tensors are elsewhere, or are traced.
+
+        Of few dimensions too: there, to sort the sets costs more than it saves.
+        """
+        return self._grouped(*tensors) if self.dim >= _WIDE else None
+
+    def can_be_cut(self, u: Tensor) -> bool:
+        """Returns whether the batch can be cut into parts: on a CPU, and not while it is traced."""
+        return self._grouped(u) is not None
+
+    def _grouped(self, *tensors: Tensor) -> Segments | None:
         if not is_plain(self.index, *tensors) or self._spare or len(self) == 0:
             return None
         if self._segments is None:
@@ -378,7 +390,7 @@ class Multisets:
             >>> [part.values[:, 0].tolist() for part in Multisets(x, 1, index=torch.tensor([2, 0, 1])).cut(x, 2)]
             [[2.0, 3.0], [1.0]]
         """
-        segments = self.segments(u)
+        segments = self._grouped(u)
         if segments is None:
             raise AbelnetError("cut: expected values on a CPU that can be inspected, got others")
         ends = _ends(segments.sizes)

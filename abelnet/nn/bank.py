@@ -278,7 +278,7 @@ class GatedBank(Pooling):
         way = _WAYS[self._way]
         if self.draws is None or not self.training or self.is_hard or way not in ("mixture", "curve"):
             return []
-        if scene.multisets.segments(scene.z) is None:
+        if not scene.multisets.can_be_cut(scene.z):
             return []
         laws = self._laws()
         if way == "curve":
