@@ -433,6 +433,7 @@ class GatedBank(Pooling):
             "curves": self.curves,
             "fill": self.fill,
             "draws": self.draws,
+            "seed": self.seed,
         }
 
     def extra_repr(self) -> str:

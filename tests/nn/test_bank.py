@@ -196,7 +196,7 @@ def test_evaluated_it_is_the_mixture_of_all_laws() -> None:
 
 
 def test_saved_and_loaded(tmp_path: Path) -> None:
-    bank = GatedBank(2)
+    bank = GatedBank(2, draws=2, seed=5)
     x = torch.rand(9, 2) * 5
     bank(x, ptr=PTR)
     chosen(bank, "polynomial", "log-sum-exp +6")
@@ -204,6 +204,7 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
     loaded = abelnet.load(tmp_path / "bank")
     assert torch.equal(loaded(x, ptr=PTR), bank(x, ptr=PTR))
     assert loaded.laws() == bank.laws()
+    assert (loaded.draws, loaded.seed) == (2, 5)  # later steps draw what they would have drawn
     other = GatedBank(2)
     other.load_state_dict(bank.state_dict())
     assert torch.equal(other(x, ptr=PTR), bank(x, ptr=PTR))
