@@ -174,7 +174,7 @@ class Operation(Configurable, nn.Module):
         r"""Combines :math:`x` and :math:`y` of shapes that broadcast to :math:`(*, d)` into :math:`x \circ y`."""
         encode, law, decode = self.folding
         u, v = self._encode(encode, x=x, y=y)
-        return decode(law.combine(u, v))
+        return decode(law.combine(u, v)).contiguous()
 
     def identity(self) -> Tensor:
         r"""Returns the identity :math:`e`, with :math:`x \circ e = x` and shape :math:`(d)`.
@@ -294,7 +294,7 @@ class Operation(Configurable, nn.Module):
         encode, law, decode = self.folding
         if is_checking() and self._misses_identity():
             check_no_empty("the operation", multisets)
-        return decode(law.reduce(encode(multisets.values), multisets))
+        return decode(law.reduce(encode(multisets.values), multisets)).contiguous()
 
     def mean(
         self,

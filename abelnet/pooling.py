@@ -54,7 +54,8 @@ class Pooling(Configurable, nn.Module, ABC):
         Returns:
             One result per set, :math:`(*, c)` or :math:`(B, c)`.
         """
-        return self.pool(Multisets.of(values, self.channels, mask=mask, index=index, ptr=ptr, dim_size=dim_size))
+        multisets = Multisets.of(values, self.channels, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
+        return self.pool(multisets).contiguous()  # layers such as GATConv call .view on what they get
 
     @abstractmethod
     def pool(self, multisets: Multisets) -> Tensor:

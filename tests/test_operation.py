@@ -260,6 +260,7 @@ def test_results_are_contiguous() -> None:
     for group in (AbelianGroup(glow(4, layers=2, hidden=8)), AbelianGroup(Monotonic(4))):
         assert group.reduce(x, index=torch.tensor([0, 0, 1, 1, 2, 2])).is_contiguous()
         assert group(x, x).is_contiguous()
+        assert abelnet.Aggregation(group)(x, index=torch.tensor([0, 0, 1, 1, 2, 2])).is_contiguous()
 
 
 def test_a_law_may_be_learned() -> None:

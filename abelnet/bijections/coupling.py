@@ -55,8 +55,7 @@ class _ColumnBijection(Bijection):
         # Traced graphs see the whole batch and need no chunks, which would fix the batch size.
         chunks = [rows] if torch.compiler.is_compiling() or len(rows) <= _CHUNK else torch.split(rows, _CHUNK)
         mapped = [function(chunk.t().contiguous()).t() for chunk in chunks]
-        # Contiguous, as every other bijection: layers such as GATConv call .view on what they get.
-        result = mapped[0].contiguous() if len(mapped) == 1 else torch.cat(mapped)
+        result = mapped[0] if len(mapped) == 1 else torch.cat(mapped)
         return result.reshape(*x.shape[:-1], result.shape[-1])
 
 
