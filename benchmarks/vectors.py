@@ -3,13 +3,15 @@
 For each law of the tests: sets of 2–4 elements; errors at sizes 2–4 and 10–12 are root mean squares of all coordinates,
 each in standard deviations of the true results there. Noise is a fraction of the standard deviation, of the results or
 of the elements. ``--non-laws`` draws aggregations that are no law instead, and counts those that are refused. Random
-ones, 200 of each: ``--random 200`` for triangular laws, ``--random 200 --non-laws`` for non-laws.
+ones, 200 of each: ``--random 200`` for triangular laws, ``--random 200 --non-laws`` for non-laws. ``--million`` streams
+a million examples of pooled mean and variance in parts.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import resource
 import sys
 import time
 import warnings
@@ -59,6 +61,23 @@ def run(name: str, law: VectorLaw, args: argparse.Namespace, *, quiet: bool = Fa
     return right, False
 
 
+def million(seed: int) -> None:
+    """Streams a million examples of three coordinates; what draws them is not counted in the time."""
+    law, model, took = LAWS["pooled variance"], LawRegressor(seed=seed, polish=False), 0.0
+    for part in range(50):
+        sets, target = draw(law, 20_000, seed * 1000 + part)
+        start = time.perf_counter()
+        model.partial_fit(sets, target)
+        took += time.perf_counter() - start
+    start = time.perf_counter()
+    text = " | ".join(one.formula for one in model.laws_)
+    learned = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    small, large = errors(model, law, seed)
+    print(f"a million examples: {took:.1f} s streamed, {learned:.1f} s learned, peak memory {peak:.2f} GB")
+    print(f"small {small:.1e}  large {large:.1e}  {text}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=500)
@@ -70,8 +89,12 @@ def main() -> None:
     parser.add_argument("--non-laws", action="store_true", help="the non-laws of the tests")
     parser.add_argument("--random", type=int, default=0, help="this many random laws, or non-laws with --non-laws")
     parser.add_argument("--only", default="", help="part of the name of a law")
+    parser.add_argument("--million", action="store_true", help="stream a million examples of three coordinates")
     args = parser.parse_args()
     torch.set_num_threads(1)
+    if args.million:
+        million(args.seed)
+        return
     if args.random:
         make = random_non_law if args.non_laws else random_law
         table = {f"random {k}": make(args.seed * 10_000 + k) for k in range(args.random)}
