@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["piecewise", "symbolic_number"]
+__all__ = ["check_expressions", "piecewise", "symbolic_number"]
 
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
+
+from abelnet.errors import AbelnetError
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -39,3 +41,11 @@ def piecewise(pieces: Sequence[Expr], conditions: Sequence[Expr]) -> Expr:
 
     # Unevaluated: sympy would compare all pieces with each other.
     return sympy.Piecewise(*zip(pieces, [*conditions, sympy.true], strict=True), evaluate=False)
+
+
+def check_expressions(name: str, x: Any, dim: int) -> Sequence[Any]:
+    """Raises unless an argument is a sequence of expressions, one for each coordinate."""
+    if not isinstance(x, Sequence) or len(x) != dim:
+        got = f"{len(x)}" if isinstance(x, Sequence) else type(x).__name__
+        raise AbelnetError(f"{name}: expected a sequence of {dim} expressions, one for each coordinate, got {got}")
+    return x

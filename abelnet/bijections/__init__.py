@@ -6,9 +6,11 @@ from abelnet.bijections.elementwise import Affine, SinhArcsinh
 from abelnet.bijections.even import Even
 from abelnet.bijections.families import FAMILIES, Family
 from abelnet.bijections.generator import Generator
-from abelnet.bijections.invariants import Implicit, Invariants, Triangular
+from abelnet.bijections.implicit import Implicit
+from abelnet.bijections.invariants import Invariants
 from abelnet.bijections.monotonic import Monotonic
 from abelnet.bijections.spline import RationalQuadraticSpline
+from abelnet.bijections.triangular import Triangular
 
 __all__ = [
     "FAMILIES",

@@ -6,7 +6,7 @@ function is not defined or not continuous on all of a cell, the range is the who
 
 from __future__ import annotations
 
-__all__ = ["Enclosed", "Interval", "cells", "largest_norm"]
+__all__ = ["Enclosed", "Interval", "cells", "hull", "largest_norm"]
 
 import math
 from collections.abc import Callable, Sequence
@@ -203,3 +203,8 @@ def largest_norm(jacobian: Sequence[Sequence[Interval]]) -> float:
     entries = torch.stack([torch.stack([entry.magnitude for entry in row], -1) for row in jacobian], -2)
     mean = (entries.sum(-1).amax(-1) * entries.sum(-2).amax(-1)).sqrt()
     return float(torch.minimum(entries.square().sum((-2, -1)).sqrt(), mean).max())
+
+
+def hull(values: Sequence[Interval]) -> tuple[Tensor, Tensor]:
+    """Returns the corners of the box of ranges over all cells."""
+    return torch.stack([one.low.min() for one in values]), torch.stack([one.high.max() for one in values])

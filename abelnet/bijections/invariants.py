@@ -1,8 +1,8 @@
-r"""Bijections by additive invariants: sums of terms of several coordinates, inverted in closed form or numerically."""
+r"""Base class of bijections by additive invariants: sums of terms of several coordinates."""
 
 from __future__ import annotations
 
-__all__ = ["Implicit", "Invariants", "Triangular", "plan"]
+__all__ = ["Invariants"]
 
 import copy
 import math
@@ -13,23 +13,16 @@ import torch
 from torch import Tensor, nn
 
 from abelnet.bijections.base import Bijection
-from abelnet.bijections.intervals import Enclosed, Interval, cells, largest_norm
+from abelnet.bijections.intervals import Interval, cells, hull, largest_norm
 from abelnet.bijections.slopes import FROM_ZERO, Enclosure, Region
-from abelnet.bijections.steps import plan
 from abelnet.bijections.terms import PLANES, Exponential, Factor, Monomial, Planar, Power, Term
-from abelnet.checks import check_count, check_number, check_values, is_checking, peek
+from abelnet.checks import check_values, is_checking, peek
 from abelnet.errors import AbelnetError
-from abelnet.symbols import symbolic_number
+from abelnet.symbols import check_expressions, symbolic_number
 
 if TYPE_CHECKING:
     from sympy import Expr
 
-# Newton's method: most steps, halvings of a step, and starts that are tried.
-_STEPS, _HALVINGS, _STARTS = 60, 30, 4
-# Known points kept as starts, and numbers in the distances of a chunk of values to all of them.
-_MOST_KNOWN, _CHUNK = 512, 1 << 22
-# Units of rounding of the dtype below which an error of Newton's method says nothing.
-_ROUNDING = 64
 # Points drawn to probe an operation.
 _PROBES = 256
 
@@ -303,7 +296,7 @@ class Invariants(Bijection):
                     f"region: expected a box of the domain, {self.describe_domain()}, got {end[0]:g} to {end[1]:g}"
                 )
         if not bool((low.isfinite() & high.isfinite()).all()):
-            return _nothing_known(self.dim)
+            return Enclosure.unknown(self.dim)
         box = cells(low, high)
         jacobian, values = [], []
         for one, terms in zip(self.coefficients, self.invariants, strict=True):
@@ -314,13 +307,13 @@ class Invariants(Bijection):
                 row = [sum_ + slope.scaled(c) for sum_, slope in zip(row, gradient, strict=True)]
             values.append(total)
             jacobian.append(row)
-        return Enclosure(largest_norm(jacobian), *_hull(values))
+        return Enclosure(largest_norm(jacobian), *hull(values))
 
     def expression(self, x: Any, dimension: int = 0) -> Expr:
         """Returns the invariant :math:`f_j` of the coordinates :math:`x`, a list of sympy expressions."""
         import sympy
 
-        x = _sequence("x", x, self.dim)
+        x = check_expressions("x", x, self.dim)
         x = [one - symbolic_number(o) for one, o in zip(x, self.origin, strict=True)]
         coefficients = (symbolic_number(c) for c in self.coefficients[dimension].detach())
         parts = zip(coefficients, self.invariants[dimension], strict=True)
@@ -334,288 +327,6 @@ class Invariants(Bijection):
             "signs": self.signs,
             "origin": self.origin,
         }
-
-
-class Triangular(Invariants):
-    r"""Invariants that bring in one coordinate at a time, so that the map is inverted in closed form.
-
-    .. math:: f_1(x) = s_1 g_1(x_1) + t_1, \quad f_2(x) = s_2(x_1)\, g_2(x_2) + t_2(x_1), \quad \dots
-
-    with :math:`g` a power, a logarithm or an exponential function. The invariants, and the coordinates that they bring
-    in, may be in any order. Two of them may also bring in two coordinates at once by a map of the plane, such as the
-    logarithm of a complex number; angles are found up to whole turns.
-
-    The inverse is NaN where there is none, such as the center of no mass: the empty set has no result. A result that is
-    beyond the end of the domain by no more than rounding, such as a negative sum of squares, is at its end.
-
-    Arguments:
-        dim: Number of dimensions :math:`d`.
-        invariants: Terms of each invariant.
-        coefficients: Coefficients of the terms.
-        signs: For each coordinate, 1 if it is at least :math:`o_i`, -1 if it is at most :math:`o_i`, 0 if it may be
-            on both sides.
-        origin: Point :math:`o` that coordinates are measured from; 0 by default.
-
-    Example:
-        The center of mass, of mass :math:`m` and place :math:`x`, keeps :math:`m` and :math:`m x`:
-
-        >>> from abelnet import AbelianGroup
-        >>> from abelnet.bijections.terms import Monomial, Power
-        >>> mass, moment = Monomial((Power(0),)), Monomial((Power(0), Power(1)))
-        >>> center = AbelianGroup(Triangular(2, [[mass], [moment]], [[1.0], [1.0]], signs=[1, 0]))
-        >>> center.reduce(torch.tensor([[1.0, 2.0], [3.0, 6.0]])).tolist()
-        [4.0, 5.0]
-    """
-
-    def _check_terms(self) -> None:
-        steps = plan(self.invariants, self.signs)
-        if steps is None:
-            raise AbelnetError(
-                "invariants: expected each to bring in one coordinate by a power, a logarithm or an exponential, got "
-                "others; use Implicit"
-            )
-        self._steps = steps
-
-    def inverse(self, y: Tensor) -> Tensor:
-        check_values("y", y, self.dim)
-        found: list[Tensor] = [y.new_zeros(y.shape[:-1])] * self.dim
-        for step in self._steps:
-            step.solve(list(self.coefficients), y, found)
-        x = torch.stack(found, -1)
-        return x + self._origin(x) if any(self.origin) else x
-
-    @torch.no_grad()
-    def inverse_slope_bounds(self, region: tuple[Tensor, Tensor]) -> Enclosure:
-        """Returns :meth:`slope_bounds` of the inverse, over a box of values; infinite if some have no inverse."""
-        low, high = (end.double() for end in region)
-        if not bool((low.isfinite() & high.isfinite()).all()):
-            return _nothing_known(self.dim)
-        box = cells(low, high)
-        one, zero = Interval.constant(1.0, box[0]), Interval.constant(0.0, box[0])
-        y = [Enclosed(cell, tuple(one if k == j else zero for k in range(self.dim))) for j, cell in enumerate(box)]
-        found = [Enclosed.constant(0.0, y[0])] * self.dim
-        for step in self._steps:
-            step.enclose([c.tolist() for c in self.coefficients], y, found)
-        values = [x.value.plus(o) for x, o in zip(found, self.origin, strict=True)]
-        return Enclosure(largest_norm([x.gradient for x in found]), *_hull(values))
-
-    def inverse_expression(self, y: Any, dimension: int = 0) -> Expr:
-        """Returns the coordinate :math:`x_i` for invariants :math:`y`, a list of sympy expressions."""
-        y = _sequence("y", y, self.dim)
-        found: list[Any] = [None] * self.dim
-        for step in self._steps:
-            step.solve_expressions(self._symbolic_coefficients(), y, found)
-        return found[dimension] + symbolic_number(self.origin[dimension])
-
-    def _symbolic_coefficients(self) -> list[list[Expr]]:
-        return [[symbolic_number(c) for c in one.detach()] for one in self.coefficients]
-
-    @property
-    def order(self) -> list[int]:
-        """Coordinates in the order in which they are found."""
-        return [i for step in self._steps for i in sorted(step.coordinates)]
-
-    def solved(self, y: Sequence[Expr], x: Sequence[Expr]) -> list[Expr]:
-        """Returns each coordinate in terms of the invariants and of the coordinates that are found before it.
-
-        Arguments:
-            y: The invariants, as sympy expressions.
-            x: The coordinates, as sympy expressions.
-        """
-        origin = [symbolic_number(one) for one in self.origin]
-        given = [one - o for one, o in zip(x, origin, strict=True)]
-        found: list[Any] = list(given)
-        results: list[Any] = list(x)
-        for step in self._steps:
-            step.solve_expressions(self._symbolic_coefficients(), y, found)
-            for i in step.coordinates:
-                results[i], found[i] = found[i] + origin[i], given[i]
-        return results
-
-
-class Implicit(Invariants):
-    r"""Invariants of any form, inverted by Newton's method.
-
-    The inverse of :math:`y` is searched by damped steps, in float64, from the nearest of some known points. Where the
-    error of :math:`f(x) = y` stays above the tolerance, relative to the size of the terms of :math:`f`, or above the
-    rounding of :math:`y`, the inverse is NaN. It has derivatives, but only the first ones.
-
-    Arguments:
-        dim: Number of dimensions :math:`d`.
-        invariants: Terms of each invariant.
-        coefficients: Coefficients of the terms.
-        signs: For each coordinate, 1 if it is at least :math:`o_i`, -1 if it is at most :math:`o_i`, 0 if it may be
-            on both sides.
-        origin: Point :math:`o` that coordinates are measured from; 0 by default.
-        known: Points to start from, with shape :math:`(n, d)`; or their number, if they are to be loaded.
-        tolerance: Largest error.
-
-    Example:
-        >>> from abelnet.bijections.terms import Monomial, Power
-        >>> x, y = Monomial((Power(0),)), Monomial((Power(1),))
-        >>> cubes = [Monomial((Power(0, 3.0),)), Monomial((Power(1, 3.0),))]
-        >>> known = torch.tensor([[1.0, 1.0]])
-        >>> bijection = Implicit(2, [[x, cubes[1]], [y, cubes[0]]], [[3.0, 1.0], [-3.0, 1.0]], known=known)
-        >>> bijection.inverse(bijection(torch.tensor([1.5, 0.7]))).detach().round(decimals=4)
-        tensor([1.5000, 0.7000])
-    """
-
-    def __init__(
-        self,
-        dim: int,
-        invariants: Sequence[Sequence[Term]],
-        coefficients: Sequence[Sequence[float] | Tensor],
-        signs: Sequence[int] = (),
-        origin: Sequence[float] = (),
-        *,
-        known: Tensor | Sequence[Sequence[float]] | int,
-        tolerance: float = 1e-9,
-        device: torch.device | None = None,
-        dtype: torch.dtype | None = None,
-    ) -> None:
-        super().__init__(dim, invariants, coefficients, signs, origin, device=device, dtype=dtype)
-        check_number("tolerance", tolerance, above=0, below=1)
-        self.tolerance = tolerance
-        like = self.coefficients[0].detach()
-        if isinstance(known, int):
-            points = like.new_zeros(check_count("known", known), dim)
-        else:
-            points = torch.as_tensor(known, dtype=like.dtype, device=like.device)
-        if points.ndim != 2 or points.shape[1] != dim or len(points) == 0:
-            raise AbelnetError(f"known: expected points of shape (n, {dim}), got {tuple(points.shape)}")
-        self.known: Tensor
-        self.register_buffer("known", points[:: max(1, len(points) // _MOST_KNOWN)][:_MOST_KNOWN].clone())
-        if not isinstance(known, int):
-            self.check_state()
-
-    def check_state(self) -> None:
-        super().check_state()
-        if not self.known.is_meta and not peek(self._is_sound(self._from_origin(self.known)).any(), True):
-            raise AbelnetError(f"known: expected a point of the domain, {self.describe_domain()}, got none")
-
-    def probes(self) -> Tensor:
-        known = self.known.double().cpu()
-        return known[self._is_sound(self._from_origin(known))][:32]
-
-    def inverse(self, y: Tensor) -> Tensor:
-        check_values("y", y, self.dim)
-        rows = y.reshape(-1, self.dim)
-        known = self._from_origin(self.known.double())
-        known = known[self._is_sound(known)]
-        with torch.no_grad():
-            wide = rows.detach().double()
-            tolerance = max(self.tolerance, _ROUNDING * torch.finfo(y.dtype).eps)
-            size = max(1, _CHUNK // max(1, known.numel()))
-            x = torch.cat([self._solve(part, known, tolerance) for part in torch.split(wide, size)])
-            sound = x.isfinite().all(-1, keepdim=True)
-            at = torch.where(sound, x, known[0])
-            slopes = self._jacobian(at)
-        # A step from the solution has the value 0 and the derivatives of the inverse.
-        step = _solved(slopes, self._gap(at, rows.double()))
-        x = torch.where(sound, at - (step - step.detach()), math.nan) + self._origin(at)
-        return x.to(y.dtype).reshape(y.shape)
-
-    def _gap(self, x: Tensor, y: Tensor) -> Tensor:
-        """Returns :math:`f(x) - y`, where periodic invariants differ by at most half a period."""
-        return self._wrapped(self._sums(x) - y)
-
-    def _wrapped(self, gap: Tensor) -> Tensor:
-        columns = list(gap.unbind(-1))
-        for j, (one, terms) in enumerate(zip(self.coefficients, self.invariants, strict=True)):
-            period = max(term.period * abs(c) for c, term in zip(one.tolist(), terms, strict=True))
-            if period:
-                columns[j] = torch.remainder(columns[j] + period / 2, period) - period / 2
-        return torch.stack(columns, -1)
-
-    def _sizes(self, x: Tensor) -> Tensor:
-        """Returns the size of the terms of each invariant, :math:`(n, d)`."""
-        sizes = []
-        for one, terms in zip(self.coefficients, self.invariants, strict=True):
-            size = x.new_zeros(x.shape[:-1])
-            for c, term in zip(one, terms, strict=True):
-                size = size + (c * term.values(x)).abs()
-            sizes.append(size)
-        return torch.stack(sizes, -1)
-
-    def _solve(self, y: Tensor, known: Tensor, tolerance: float) -> Tensor:
-        """Returns the points measured from the origin at which the invariants are these; NaN if none is found."""
-        of_known = self._sums(known)
-        unit = of_known.std(0, unbiased=False) + 1e-3 * self._sizes(known).mean(0)
-        unit = torch.where(unit > 0, unit, 1)
-        distances = (self._wrapped(of_known[None] - y[:, None]) / unit).square().sum(-1)
-        starts = distances.topk(min(_STARTS, len(known)), largest=False).indices
-        found = torch.full_like(y, math.nan)
-        left = y.isfinite().all(-1).nonzero()[:, 0]
-        for rank in starts.unbind(-1):
-            x = self._newton(known[rank[left]], y[left], unit)
-            error = (self._gap(x, y[left]) / (self._sizes(x) + y[left].abs() + 1e-3 * unit)).abs().amax(-1)
-            good = error <= tolerance
-            found[left[good]] = x[good]
-            left = left[~good]
-            if len(left) == 0:
-                break
-        return found
-
-    def _newton(self, x: Tensor, y: Tensor, unit: Tensor) -> Tensor:
-        """Returns points after damped steps, which go on until they gain nothing."""
-        x = x.clone()
-        error = (self._gap(x, y) / unit).square().sum(-1)
-        running = torch.arange(len(x), device=x.device)
-        for _ in range(_STEPS):
-            at, goal, best = x[running], y[running], error[running]
-            step = _solved(self._jacobian(at) / unit[:, None], self._gap(at, goal) / unit)
-            moved = torch.zeros_like(running, dtype=torch.bool)
-            # Steps below rounding are not worth halving.
-            left = (step.abs() > 2 * torch.finfo(x.dtype).eps * at.abs()).any(-1).nonzero()[:, 0]
-            # Full steps first, most of which gain; then all halvings at once, of which the longest that gains is taken.
-            for halvings in (range(1), range(1, _HALVINGS)):
-                if len(left) == 0:
-                    break
-                lengths = 0.5 ** torch.tensor(halvings, dtype=x.dtype, device=x.device)[:, None, None]
-                there = at[left] - lengths * step[left]
-                sound = self._is_sound(there)
-                there = torch.where(sound[..., None], there, at[left])
-                new = (self._gap(there, goal[left]) / unit).square().sum(-1)
-                gains, longest = (sound & (new < best[left])).max(0)
-                there, new = (one[longest, torch.arange(len(left), device=x.device)] for one in (there, new))
-                rows = left[gains]
-                at[rows], best[rows], moved[rows] = there[gains], new[gains], True
-                left = left[~gains]
-            x[running], error[running] = at, best
-            running = running[moved]
-            if len(running) == 0:
-                break
-        return x
-
-    def _is_sound(self, x: Tensor) -> Tensor:
-        return self._is_defined(x).all(-1) & x.isfinite().all(-1)
-
-    def config(self) -> dict[str, Any]:
-        return super().config() | {"known": len(self.known), "tolerance": self.tolerance}
-
-
-def _solved(slopes: Tensor, gap: Tensor) -> Tensor:
-    """Solves linear systems, of any rank: singular ones by damped least squares; 0 where nothing can be solved."""
-    step, info = torch.linalg.solve_ex(slopes, gap[..., None])
-    singular = (info != 0) | ~step.isfinite().all(-1).all(-1)
-    if bool(singular.any()):
-        turned = slopes.mT
-        size = slopes.square().sum((-2, -1), keepdim=True)
-        square = turned @ slopes + 1e-10 * size * torch.eye(slopes.shape[-1], dtype=slopes.dtype, device=slopes.device)
-        damped, _ = torch.linalg.solve_ex(square, turned @ gap[..., None])
-        step = torch.where(singular[:, None, None], torch.where(damped.isfinite(), damped, 0), step)
-    found: Tensor = step[..., 0]
-    return found
-
-
-def _hull(values: Sequence[Interval]) -> tuple[Tensor, Tensor]:
-    """Returns the corners of the box of ranges over all cells."""
-    return torch.stack([one.low.min() for one in values]), torch.stack([one.high.max() for one in values])
-
-
-def _nothing_known(dim: int) -> Enclosure:
-    ends = torch.full((dim,), math.inf, dtype=torch.float64)
-    return Enclosure(math.inf, -ends, ends)
 
 
 def _is_smooth(factors: Sequence[Factor]) -> bool:
@@ -639,10 +350,3 @@ def _factors(term: Term, coordinate: int) -> Sequence[Factor]:
 def _numbers(values: Sequence[float] | Tensor, device: torch.device | None, dtype: torch.dtype | None) -> Tensor:
     given = values.dtype if isinstance(values, Tensor) and values.is_floating_point() else torch.get_default_dtype()
     return torch.as_tensor(values, dtype=dtype or given, device=device).detach().clone()
-
-
-def _sequence(name: str, x: Any, dim: int) -> Sequence[Any]:
-    if not isinstance(x, Sequence) or len(x) != dim:
-        got = f"{len(x)}" if isinstance(x, Sequence) else type(x).__name__
-        raise AbelnetError(f"{name}: expected a sequence of {dim} expressions, one for each coordinate, got {got}")
-    return x

@@ -67,6 +67,12 @@ class Enclosure(NamedTuple):
     low: Tensor
     high: Tensor
 
+    @classmethod
+    def unknown(cls, dim: int) -> Enclosure:
+        """Returns the enclosure of whatever has no bound."""
+        ends = torch.full((dim,), math.inf, dtype=torch.float64)
+        return cls(math.inf, -ends, ends)
+
 
 def slopes_between(bijection: Bijection, places: Tensor, dimension: int = 0) -> tuple[Tensor, Tensor, Tensor]:
     """Returns the values of a curve at points, and the smallest and largest slope between adjacent points.

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from abelnet.bijections import Implicit, Invariants, Triangular
-from abelnet.bijections.invariants import plan
+from abelnet.bijections.steps import plan
 from abelnet.discovery.evidence import NoLawError
 from abelnet.discovery.intervals import Ensemble, sigma_points
 from abelnet.discovery.search import distinct
