@@ -81,17 +81,17 @@ class Implicit(Invariants):
 
     def check_state(self) -> None:
         super().check_state()
-        if not self.known.is_meta and not peek(self._is_sound(self._from_origin(self.known)).any(), True):
+        if not self.known.is_meta and not peek(self._is_sound(self.from_origin(self.known)).any(), True):
             raise AbelnetError(f"known: expected a point of the domain, {self.describe_domain()}, got none")
 
     def probes(self) -> Tensor:
         known = self.known.double().cpu()
-        return known[self._is_sound(self._from_origin(known))][:32]
+        return known[self._is_sound(self.from_origin(known))][:32]
 
     def inverse(self, y: Tensor) -> Tensor:
         check_values("y", y, self.dim)
         rows = y.reshape(-1, self.dim)
-        known = self._from_origin(self.known.double())
+        known = self.from_origin(self.known.double())
         known = known[self._is_sound(known)]
         with torch.no_grad():
             wide = rows.detach().double()
@@ -100,15 +100,15 @@ class Implicit(Invariants):
             x = torch.cat([self._solve(part, known, tolerance) for part in torch.split(wide, size)])
             sound = x.isfinite().all(-1, keepdim=True)
             at = torch.where(sound, x, known[0])
-            slopes = self._jacobian(at)
+            slopes = self.jacobian_from_origin(at)
         # A step from the solution has the value 0 and the derivatives of the inverse.
         step = _solved(slopes, self._gap(at, rows.double()))
-        x = torch.where(sound, at - (step - step.detach()), math.nan) + self._origin(at)
+        x = torch.where(sound, at - (step - step.detach()), math.nan) + self.origin_like(at)
         return x.to(y.dtype).reshape(y.shape)
 
     def _gap(self, x: Tensor, y: Tensor) -> Tensor:
         """Returns :math:`f(x) - y`, where periodic invariants differ by at most half a period."""
-        return self._wrapped(self._sums(x) - y)
+        return self._wrapped(self.sums_from_origin(x) - y)
 
     def _wrapped(self, gap: Tensor) -> Tensor:
         columns = list(gap.unbind(-1))
@@ -130,7 +130,7 @@ class Implicit(Invariants):
 
     def _solve(self, y: Tensor, known: Tensor, tolerance: float) -> Tensor:
         """Returns the points measured from the origin at which the invariants are these; NaN if none is found."""
-        of_known = self._sums(known)
+        of_known = self.sums_from_origin(known)
         unit = of_known.std(0, unbiased=False) + 1e-3 * self._sizes(known).mean(0)
         unit = torch.where(unit > 0, unit, 1)
         distances = (self._wrapped(of_known[None] - y[:, None]) / unit).square().sum(-1)
@@ -154,7 +154,7 @@ class Implicit(Invariants):
         running = torch.arange(len(x), device=x.device)
         for _ in range(_STEPS):
             at, goal, best = x[running], y[running], error[running]
-            step = _solved(self._jacobian(at) / unit[:, None], self._gap(at, goal) / unit)
+            step = _solved(self.jacobian_from_origin(at) / unit[:, None], self._gap(at, goal) / unit)
             moved = torch.zeros_like(running, dtype=torch.bool)
             # Steps below rounding are not worth halving.
             left = (step.abs() > 2 * torch.finfo(x.dtype).eps * at.abs()).any(-1).nonzero()[:, 0]
@@ -179,7 +179,7 @@ class Implicit(Invariants):
         return x
 
     def _is_sound(self, x: Tensor) -> Tensor:
-        return self._is_defined(x).all(-1) & x.isfinite().all(-1)
+        return self.is_defined_from_origin(x).all(-1) & x.isfinite().all(-1)
 
     def config(self) -> dict[str, Any]:
         return super().config() | {"known": len(self.known), "tolerance": self.tolerance}

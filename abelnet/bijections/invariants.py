@@ -76,12 +76,12 @@ class Invariants(Bijection):
         for i, (low, high) in enumerate(self._ends):
             if low >= high:
                 raise AbelnetError(f"signs: expected numbers on which terms are defined, got none for coordinate {i}")
-        self._check_terms()
+        self.check_terms()
         self._start = [one.detach().clone() if isinstance(one, Tensor) else list(one) for one in coefficients]
         self.coefficients = nn.ParameterList(_numbers(one, device, dtype) for one in coefficients)
         Invariants.check_state(self)
 
-    def _check_terms(self) -> None:
+    def check_terms(self) -> None:
         """Raises unless the terms are those of this class."""
 
     def _ends_of(self, i: int) -> tuple[float, float]:
@@ -110,9 +110,10 @@ class Invariants(Bijection):
         return low, high
 
     def is_defined(self, x: Tensor) -> Tensor:
-        return self._is_defined(self._from_origin(x))
+        return self.is_defined_from_origin(self.from_origin(x))
 
-    def _is_defined(self, x: Tensor) -> Tensor:
+    def is_defined_from_origin(self, x: Tensor) -> Tensor:
+        """Returns :meth:`is_defined` for coordinates measured from the origin."""
         masks = [_is_between(one, *ends) for one, ends in zip(x.unbind(-1), self._ends, strict=True)]
         for terms in self.invariants:
             for term in terms:
@@ -161,7 +162,7 @@ class Invariants(Bijection):
         count = 8 * sum(map(len, self.invariants)) + 8
         x = 0.5 + torch.rand(count, self.dim, generator=generator, dtype=torch.float64)
         x = x * torch.tensor([sign or 1 for sign in self.signs])
-        x = x[self._is_defined(x).all(-1)]
+        x = x[self.is_defined_from_origin(x).all(-1)]
         found = []
         for i in range(self.dim):
             terms = [term for terms in self.invariants for term in terms if i in term.coordinates]
@@ -170,7 +171,7 @@ class Invariants(Bijection):
                 continue
             moved = x.clone()
             moved[:, i] += 1
-            here, there = self._sums(x), self._sums(moved)
+            here, there = self.sums_from_origin(x), self.sums_from_origin(moved)
             unit = here.abs().amax(0).clamp(min=torch.finfo(torch.float64).tiny)
             mixed = torch.linalg.lstsq(here / unit, there).solution
             error = (here / unit @ mixed - there).abs().amax(0)
@@ -226,7 +227,7 @@ class Invariants(Bijection):
         both = torch.where(torch.rand(*shape, generator=generator) < 0.5, -1.0, 1.0)
         sides = torch.tensor([(low > -math.inf) - (high < math.inf) for low, high in self._ends], dtype=torch.float64)
         points = sizes * torch.where(sides == 0, both, sides)
-        points = points[self._is_defined(points).all(-1)]
+        points = points[self.is_defined_from_origin(points).all(-1)]
         return points + torch.tensor(self.origin, dtype=torch.float64)
 
     @torch.no_grad()
@@ -237,26 +238,29 @@ class Invariants(Bijection):
 
     def forward(self, x: Tensor) -> Tensor:
         check_values("x", x, self.dim)
-        x = self._from_origin(x)
+        x = self.from_origin(x)
         if is_checking():
             self._check_domain(x.detach())
-        return self._sums(x)
+        return self.sums_from_origin(x)
 
     def _check_domain(self, x: Tensor) -> None:
-        outside = ~self._is_defined(x).all(-1) & ~x.isnan().any(-1)
+        outside = ~self.is_defined_from_origin(x).all(-1) & ~x.isnan().any(-1)
         if peek(outside.any(), False):
             raise AbelnetError(
                 f"x: expected vectors of the domain, {self.describe_domain()}, got {int(outside.sum())} of "
                 f"{outside.numel()} that are not"
             )
 
-    def _from_origin(self, x: Tensor) -> Tensor:
-        return x - self._origin(x) if any(self.origin) else x
+    def from_origin(self, x: Tensor) -> Tensor:
+        """Measures coordinates from the origin, as terms do."""
+        return x - self.origin_like(x) if any(self.origin) else x
 
-    def _origin(self, x: Tensor) -> Tensor:
+    def origin_like(self, x: Tensor) -> Tensor:
+        """Returns the origin in the dtype of a tensor and on its device."""
         return torch.tensor(self.origin, dtype=x.dtype, device=x.device)
 
-    def _sums(self, x: Tensor) -> Tensor:
+    def sums_from_origin(self, x: Tensor) -> Tensor:
+        """Returns the invariants of coordinates measured from the origin."""
         return torch.stack([self._sum(j, x) for j in range(self.dim)], -1)
 
     def _sum(self, j: int, x: Tensor) -> Tensor:
@@ -267,9 +271,10 @@ class Invariants(Bijection):
 
     def jacobian(self, x: Tensor) -> Tensor:
         r"""Returns the matrices :math:`\partial f_j / \partial x_i`, with shape :math:`(*, d, d)`."""
-        return self._jacobian(self._from_origin(x))
+        return self.jacobian_from_origin(self.from_origin(x))
 
-    def _jacobian(self, x: Tensor) -> Tensor:
+    def jacobian_from_origin(self, x: Tensor) -> Tensor:
+        """Returns :meth:`jacobian` for coordinates measured from the origin."""
         rows = []
         for one, terms in zip(self.coefficients, self.invariants, strict=True):
             row = torch.zeros_like(x)
@@ -289,7 +294,7 @@ class Invariants(Bijection):
 
         The norm is infinite if the box is, or if it contains a pole, or negative numbers at which an angle jumps.
         """
-        low, high = (self._from_origin(end.double()) for end in region)
+        low, high = (self.from_origin(end.double()) for end in region)
         for end, (bottom, top) in zip(zip(low.tolist(), high.tolist(), strict=True), self._ends, strict=True):
             if end[0] < bottom or end[1] > top:
                 raise AbelnetError(

@@ -53,7 +53,7 @@ class Triangular(Invariants):
         [4.0, 5.0]
     """
 
-    def _check_terms(self) -> None:
+    def check_terms(self) -> None:
         steps = plan(self.invariants, self.signs)
         if steps is None:
             raise AbelnetError(
@@ -68,7 +68,7 @@ class Triangular(Invariants):
         for step in self._steps:
             step.solve(list(self.coefficients), y, found)
         x = torch.stack(found, -1)
-        return x + self._origin(x) if any(self.origin) else x
+        return x + self.origin_like(x) if any(self.origin) else x
 
     @torch.no_grad()
     def inverse_slope_bounds(self, region: tuple[Tensor, Tensor]) -> Enclosure:
