@@ -153,6 +153,7 @@ class Invariants(Bijection):
         :math:`m (x - o) = m x - o\, m`, but :math:`x - o` has a constant that does not add up.
 
         Example:
+            >>> from abelnet.bijections import Triangular
             >>> from abelnet.bijections.terms import Monomial, Power
             >>> mass, moment = Monomial((Power(0),)), Monomial((Power(0), Power(1)))
             >>> Triangular(2, [[mass], [moment]], [[1.0], [1.0]], signs=[1, 0]).translatable()
@@ -185,6 +186,7 @@ class Invariants(Bijection):
         :meth:`translatable`.
 
         Example:
+            >>> from abelnet.bijections import Triangular
             >>> from abelnet.bijections.terms import Monomial, Power
             >>> mass, moment = Monomial((Power(0),)), Monomial((Power(0), Power(1)))
             >>> Triangular(2, [[mass], [moment]], [[1.0], [1.0]], signs=[1, 0]).with_origin([0.0, 1e6]).origin
@@ -205,6 +207,7 @@ class Invariants(Bijection):
         """Returns a copy with other coefficients, as many for each invariant.
 
         Example:
+            >>> from abelnet.bijections import Triangular
             >>> from abelnet.bijections.terms import Monomial, Power
             >>> double = Triangular(1, [[Monomial((Power(0),))]], [[1.0]]).with_coefficients([[2.0]])
             >>> double(torch.tensor([3.0])).item()
