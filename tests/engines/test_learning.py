@@ -95,8 +95,8 @@ def test_one_huge_set_among_small_ones_takes_little_memory(form: str, tmp_path: 
         (tmp_path / "t.csv").write_text("\n".join(["s,x,y", *(f"{s},{x!r},{y!r}" for s, x, y in rows)]))
     else:
         pyarrow.parquet.write_table(pa.table({"s": sets, "x": values, "y": results}), tmp_path / "t.parquet")
-    # Padded to the largest, the sets take 1.6 GB. Whole commands grow beyond torch (229 MB) by 74 and 42 MB: by sympy (34
-    # MB, in learn), the kernels of torch that are used (20 MB), other imports (14 MB) and data. With pyarrow: 90 MB more.
+    # Padded to the largest, the sets take 1.6 GB. Whole commands grow beyond torch (229 MB) by 74 and 42 MB: by sympy
+    # (34 MB, in learn), kernels of torch that are used (20 MB), other imports (12 MB) and data; pyarrow adds 90 MB.
     reading = 0 if form == "csv" else 95
     law, written, table = tmp_path / "law", tmp_path / "r.csv", tmp_path / f"t.{form}"
     for most, *arguments in (
