@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["GatedBank"]
 
 import copy
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -28,6 +29,7 @@ from abelnet.nn.members import (
     Scene,
     Totals,
 )
+from abelnet.nn.mixture import mixture, sums
 from abelnet.nn.statistics import Network
 from abelnet.operation import Operation
 from abelnet.pooling import Pooling
@@ -259,9 +261,9 @@ class GatedBank(Pooling):
         if self.training:
             self._measure(multisets.values)
         unit = torch.where(self.unit > 0, self.unit, 1)
-        scene = Scene(multisets, multisets.values / unit, unit)
+        scene = Scene(multisets, None, unit)
         if _WAYS[self._way] == "network":
-            mixed = self.network(_sums(self.network.members(), scene), scene)
+            mixed = self.network(sums(self.network.members(), scene), scene)
         else:
             mixed = self._mixed(scene)
         if self.training and torch.is_grad_enabled() and not mixed.requires_grad:
@@ -315,22 +317,11 @@ class GatedBank(Pooling):
 
     def _mixture(self, scene: Scene, used: frozenset[int], weights: Tensor) -> Tensor:
         """Returns the results of the laws that are used, with weights :math:`(c, m)`."""
-        chosen: list[tuple[Member, list[int]]] = []
-        first = 0
-        for member in self._members():
-            places = [first + i for i in range(len(member.names))]
-            first += len(places)
-            if not used.isdisjoint(places):
-                chosen.append((member, places))
-                if self.is_hard and self.training:
+        if self.is_hard and self.training:
+            for member, places in zip(self._members(), self._laws(), strict=True):
+                if not used.isdisjoint(places):
                     member.refine(scene)
-        results, columns = [], []
-        for (member, places), total in zip(chosen, _sums([member for member, _ in chosen], scene), strict=True):
-            for place, result in zip(places, member.lower(total, scene), strict=True):
-                if place in used:
-                    results.append(result if self.is_hard else result.clamp(-_LIMIT, _LIMIT))
-                    columns.append(place)
-        return torch.stack([weights[:, place] * result for place, result in zip(columns, results, strict=True)]).sum(0)
+        return mixture(self._members(), scene, used, weights, math.inf if self.is_hard else _LIMIT)
 
     def fit_neighborhoods(self, x: Tensor, index: Tensor, y: Tensor) -> Channelwise:
         """Returns a layer that starts from the law of each channel, found by the closed form.
@@ -438,17 +429,6 @@ class GatedBank(Pooling):
 
     def extra_repr(self) -> str:
         return f"channels={self.channels}, gates={self.gates}, curves={self.curves}"
-
-
-def _sums(members: Sequence[Member], scene: Scene) -> list[Tensor | None]:
-    """Returns the sums over each set of what members lift, in one pass."""
-    lifted = [member.lift(scene) for member in members]
-    parts = [part for part in lifted if part is not None]
-    if not parts:
-        return [None] * len(members)
-    total = scene.multisets.sum(torch.cat(parts, -1) if len(parts) > 1 else parts[0])
-    split = iter(torch.split(total.reshape(-1, total.shape[-1]), [part.shape[-1] for part in parts], -1))
-    return [None if part is None else next(split) for part in lifted]
 
 
 @torch.no_grad()
