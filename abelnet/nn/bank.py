@@ -33,6 +33,7 @@ from abelnet.nn.mixture import mixture, sums
 from abelnet.nn.statistics import Network
 from abelnet.operation import Operation
 from abelnet.pooling import Pooling
+from abelnet.segments import is_plain
 
 # Temperatures of the gates at the beginning and at the end of annealing.
 _HOT, _COLD = 1.0, 0.15
@@ -410,7 +411,7 @@ class GatedBank(Pooling):
     @torch.no_grad()
     def _measure(self, values: Tensor) -> None:
         """Takes the typical size of the elements from the first batch."""
-        if len(values) == 0:
+        if len(values) == 0 or (is_plain(self.unit) and bool((self.unit > 0).all())):
             return
         size = values.abs().mean(0)
         tiny = torch.finfo(values.dtype).tiny * 1e8

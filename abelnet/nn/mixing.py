@@ -41,32 +41,43 @@ def _limited(t):
     return exp2(-_LOG_LIMIT if t < -_LOG_LIMIT else t)
 
 
+@njit(inline="always")
+def _cut(y, limit):
+    y = y if y < limit else limit
+    return y if y > -limit else -limit
+
+
 @compiled
 def _read(x, rows, start, stop, last, unit, use_logs, z, logs, kept):
     """Reads a set in units into the cache, with its extremes, its sum, and the logarithms and their sum."""
     d = x.shape[1]
-    top, bottom, total, total_of_logs = kept[0], kept[1], kept[2], kept[3]
+    work = np.empty((5, WIDTH), np.float32)
     for j in range(d):
-        top[j] = -np.inf
-        bottom[j] = np.inf
-        total[j] = _ZERO
-        total_of_logs[j] = _ZERO
+        work[0, j] = unit[j]
+        work[1, j] = -np.inf
+        work[2, j] = np.inf
+        work[3, j] = work[4, j] = _ZERO
     for i in range(stop - start):
         row = rows[start + i]
         fetch(x, rows[min(start + i + _AHEAD, last)])
-        one = z[i]
         for j in range(d):
-            one[j] = x[row, j] * unit[j]
-        for j in range(d):
-            total[j] += one[j]
-            top[j] = one[j] if one[j] > top[j] else top[j]
-        for j in range(d):
-            bottom[j] = one[j] if one[j] < bottom[j] else bottom[j]
+            one = x[row, j] * work[0, j]
+            z[i, j] = one
+            work[1, j] = one if one > work[1, j] else work[1, j]
+            work[2, j] = one if one < work[2, j] else work[2, j]
+            work[3, j] += one
         if use_logs:
-            log = logs[i]
             for j in range(d):
-                log[j] = log2(one[j] if one[j] > _SMALLEST else _SMALLEST)
-                total_of_logs[j] += log[j]
+                one = z[i, j]
+                log = log2(one if one > _SMALLEST else _SMALLEST)
+                logs[i, j] = log
+                work[4, j] += log
+    for j in range(d):
+        kept[0, j] = work[1, j]
+        kept[1, j] = work[2, j]
+    for j in range(d):
+        kept[2, j] = work[3, j]
+        kept[3, j] = work[4, j]
 
 
 @compiled
@@ -103,33 +114,46 @@ def _spread_powers(z, size, coefficients, d, result, moment):
 
 
 @compiled
-def _multiply(z, size, gamma, shift, d, products, work):
-    """Writes partial products of factors, and the fold and its slope by gamma, by the law itself."""
-    fold, slope = work[0], work[1]
+def _multiply(z, size, d, products, work):
+    """Writes partial products of factors, and the fold and its slope by gamma, by the law itself.
+
+    Rows of ``work``, packed, are gamma, its inverse, the shift, the fold and the slope.
+    """
     for j in range(d):
-        fold[j], slope[j] = 0.0, 0.0
-        products[0, j] = 1.0
+        work[3 * WIDTH + j] = 0.0
+        work[4 * WIDTH + j] = 0.0
+    products[0, :] = 1.0
     for i in range(size):
+        before, after = products[i], products[i + 1]
         for j in range(d):
-            u = np.float64(z[i, j] + shift[j])
-            factor = 1 + gamma[j] * u
+            u = np.float64(z[i, j]) + work[2 * WIDTH + j]
+            factor = 1 + work[j] * u
             is_near = abs(factor) < 1e-6
-            factor = (-1e-6 if factor < 0 else 1e-6) if is_near else factor
-            w = (factor - 1) / gamma[j] if is_near else u
-            change = slope[j] * factor + (-w / gamma[j] if is_near else fold[j] * w)
-            slope[j] = min(max(change, -_HUGE), _HUGE)
-            fold[j] = min(max(fold[j] * factor + w, -_HUGE), _HUGE)
-            product = products[i, j] * factor
-            products[i + 1, j] = min(max(product, -_HUGE), _HUGE)
+            least = -1e-6 if factor < 0 else 1e-6
+            factor = least if is_near else factor
+            near = (factor - 1) * work[WIDTH + j]
+            fold, slope = work[3 * WIDTH + j], work[4 * WIDTH + j]
+            slope = slope * factor + (-near * work[WIDTH + j] if is_near else fold * u)
+            fold = fold * factor + (near if is_near else u)
+            product = before[j] * factor
+            slope = slope if slope < _HUGE else _HUGE
+            fold = fold if fold < _HUGE else _HUGE
+            product = product if product < _HUGE else _HUGE
+            work[4 * WIDTH + j] = slope if slope > -_HUGE else -_HUGE
+            work[3 * WIDTH + j] = fold if fold > -_HUGE else -_HUGE
+            after[j] = product if product > -_HUGE else -_HUGE
 
 
 @compiled
-def _polynomial(product, fold, gamma, shift, d, result):
+def _polynomial(product, work, d, result):
     for j in range(d):
-        size = min(max(abs(product[j]), _NEAREST), _FARTHEST)
+        size = abs(product[j])
+        size = size if size > _NEAREST else _NEAREST
+        size = size if size < _FARTHEST else _FARTHEST
         size = -size if product[j] < 0 else size
-        is_near = 0.5 < product[j] < 2.0
-        result[j] = (fold[j] if is_near else (size - 1) / gamma[j]) - shift[j]
+        is_near = (product[j] > 0.5) & (product[j] < 2.0)
+        far = (size - 1) * work[WIDTH + j]
+        result[j] = (work[3 * WIDTH + j] if is_near else far) - work[2 * WIDTH + j]
 
 
 @compiled
@@ -185,7 +209,7 @@ def _longest(ends):
 
 
 @compiled
-def mix(x, rows, ends, given, use, limit, kept, kept_products, result):
+def mix(x, rows, ends, given, use, limit, kept, result):
     """Writes the results of laws, weighted, for each set that is not empty, and what is kept for the gradient.
 
     Arguments:
@@ -193,13 +217,12 @@ def mix(x, rows, ends, given, use, limit, kept, kept_products, result):
         use: Flags of what is used.
         limit: Size beyond which results of laws are cut off.
         kept: Shape (B, KEPT, d), written.
-        kept_products: Product of factors, and fold by the polynomial, with shape (B, 2, d), written.
         result: Shape (B, d), written.
     """
     d, last = x.shape[1], len(rows) - 1
     longest = _longest(ends)
     z, logs = np.empty((longest, d), np.float32), np.empty((longest, d), np.float32)
-    products, work64 = np.empty((longest + 1 if use[0] else 1, d), np.float64), np.empty((2, d), np.float64)
+    products, work64 = np.empty((longest + 1 if use[0] else 1, d), np.float64), _packed(given, d)
     results, work = np.zeros((FORMULAS, d), np.float32), np.empty(d, np.float32)
     use_logs = use[3] | use[_USE_SUMS + EXPONENTIALS :].any()
     for s in range(len(ends) - 1):
@@ -215,23 +238,21 @@ def mix(x, rows, ends, given, use, limit, kept, kept_products, result):
                 _extreme(own, given[_RATE + k], is_log, d, work)
                 _add_powers(logs if is_log else z, size, work, given[_RATE + k], d, own[4 + k])
         if use[0]:
-            _multiply(z, size, given[_GAMMA], given[_SHIFT], d, products, work64)
-            kept_products[s, 0] = products[size]
-            kept_products[s, 1] = work64[0]
-            _polynomial(kept_products[s, 0], kept_products[s, 1], given[_GAMMA], given[_SHIFT], d, results[0])
+            _multiply(z, size, d, products, work64)
+            _polynomial(products[size], work64, d, results[0])
         _lower(own, given, use, size, d, results, work)
         for law in range(FORMULAS):
             if _law_is_used(use, law):
                 one, weight = results[law], given[_WEIGHT + law]
                 for j in range(d):
-                    mixed[j] += weight[j] * min(max(one[j], -limit), limit)
+                    mixed[j] += weight[j] * _cut(one[j], limit)
 
 
 @compiled
 def _share(results, weight, gradient, limit, d, own, of_weight):
     """Writes the gradient by the result of one law, and adds that by its weight."""
     for j in range(d):
-        of_weight[j] += gradient[j] * min(max(results[j], -limit), limit)
+        of_weight[j] += gradient[j] * _cut(results[j], limit)
     for j in range(d):
         own[j] = gradient[j] * weight[j] if abs(results[j]) <= limit else _ZERO
 
@@ -251,28 +272,38 @@ def _spread_extremes(z, size, extreme, own, d, work, result):
 
 
 @compiled
-def _spread_products(z, size, given, products, own, work64, d, result, of_given):
-    gamma, shift = given[_GAMMA], given[_SHIFT]
-    rest, slope, of_shift, of_gamma = work64[0], work64[1], of_given[_SHIFT], of_given[_GAMMA]
+def _spread_products(z, size, products, own, d, work, result):
+    """Adds the gradient by elements; rows 5 to 7 of ``work`` are the product of the rest, and sums of gradients."""
     for j in range(d):
-        size_of = abs(products[size, j])
-        is_inside = _NEAREST <= size_of <= _FARTHEST
-        of_shift[j] -= own[j]
-        if is_inside:
-            of_gamma[j] += own[j] * slope[j]
-        else:
-            limited = min(max(size_of, _NEAREST), _FARTHEST)
-            limited = -limited if products[size, j] < 0 else limited
-            of_gamma[j] -= own[j] * (limited - 1) / (np.float64(gamma[j]) * gamma[j])
-        rest[j] = own[j] if is_inside else 0.0
+        product = products[size, j]
+        is_inside = (abs(product) >= _NEAREST) & (abs(product) <= _FARTHEST)
+        limited = -_FARTHEST if product < 0 else _FARTHEST
+        limited = limited if abs(product) > 1 else 0.0
+        slope = work[4 * WIDTH + j] if is_inside else (1 - limited) * work[WIDTH + j] * work[WIDTH + j]
+        work[5 * WIDTH + j] = own[j] if is_inside else 0.0
+        work[6 * WIDTH + j] += own[j] * slope
+        work[7 * WIDTH + j] -= own[j]
     for i in range(size - 1, -1, -1):
+        before = products[i]
         for j in range(d):
-            factor = 1 + gamma[j] * np.float64(z[i, j] + shift[j])
+            factor = 1 + work[j] * (np.float64(z[i, j]) + work[2 * WIDTH + j])
             is_near = abs(factor) < 1e-6
-            found = 0.0 if is_near else rest[j] * products[i, j]
+            least = -1e-6 if factor < 0 else 1e-6
+            found = 0.0 if is_near else work[5 * WIDTH + j] * before[j]
             result[i, j] += found
-            of_shift[j] += found
-            rest[j] *= (-1e-6 if factor < 0 else 1e-6) if is_near else factor
+            work[7 * WIDTH + j] += found
+            work[5 * WIDTH + j] *= least if is_near else factor
+
+
+@njit(inline="always")
+def _packed(given, d):
+    """Returns the rows by which polynomials are folded."""
+    work = np.zeros(8 * WIDTH, np.float64)
+    for j in range(d):
+        work[j] = given[_GAMMA, j]
+        work[WIDTH + j] = 1 / np.float64(given[_GAMMA, j])
+        work[2 * WIDTH + j] = given[_SHIFT, j]
+    return work
 
 
 @compiled
@@ -285,7 +316,7 @@ def mix_gradient(x, rows, ends, given, use, limit, kept, gradient, result, of_gi
     longest = _longest(ends)
     z, logs = np.empty((longest, d), np.float32), np.empty((longest, d), np.float32)
     of_z, of_logs = np.empty((longest, d), np.float32), np.empty((longest, d), np.float32)
-    products, work64 = np.empty((longest + 1 if use[0] else 1, d), np.float64), np.empty((2, d), np.float64)
+    products, work64 = np.empty((longest + 1 if use[0] else 1, d), np.float64), _packed(given, d)
     results, work = np.zeros((FORMULAS, d), np.float32), np.empty(d, np.float32)
     own, other, moment = np.empty(d, np.float32), np.empty(d, np.float32), np.empty(d, np.float32)
     flat, again = np.empty(d, np.float32), np.empty((4, d), np.float32)
@@ -299,8 +330,8 @@ def mix_gradient(x, rows, ends, given, use, limit, kept, gradient, result, of_gi
         count, log_count = np.float32(size), np.float32(math.log2(size))
         _read(x, rows, start, stop, last, given[_UNIT], use_logs, z, logs, again)
         if use[0]:
-            _multiply(z, size, given[_GAMMA], given[_SHIFT], d, products, work64)
-            _polynomial(products[size], work64[0], given[_GAMMA], given[_SHIFT], d, results[0])
+            _multiply(z, size, d, products, work64)
+            _polynomial(products[size], work64, d, results[0])
         _lower(mine, given, use, size, d, results, work)
         flat[:] = _ZERO
         if use[1]:
@@ -316,7 +347,7 @@ def mix_gradient(x, rows, ends, given, use, limit, kept, gradient, result, of_gi
                 _spread_extremes(z, size, mine[law - 2], own, d, work, of_z)
         if use[0]:
             _share(results[0], given[_WEIGHT], g, limit, d, own, of_given[_WEIGHT])
-            _spread_products(z, size, given, products, own, work64, d, of_z, of_given)
+            _spread_products(z, size, products, own, d, work64, of_z)
         if use_logs:
             flat[:] = _ZERO
             if use[3]:
@@ -373,3 +404,6 @@ def mix_gradient(x, rows, ends, given, use, limit, kept, gradient, result, of_gi
                     of_z[i, j] += quotient if y >= _SMALLEST else _ZERO
             for j in range(d):
                 result[row, j] = of_z[i, j] * unit[j]
+    for j in range(d):
+        of_given[_GAMMA, j] += work64[6 * WIDTH + j]
+        of_given[_SHIFT, j] += work64[7 * WIDTH + j]

@@ -119,9 +119,8 @@ class _Mix(torch.autograd.Function):
         d = x.shape[-1]
         arguments = [given.detach().numpy(), torch.tensor(use).numpy(), x.new_tensor(limit).numpy()[()]]
         kept = x.new_empty(segments.count, mixing.KEPT, d)
-        products = torch.empty(segments.count if use[0] else 0, 2, d, dtype=torch.float64)
         result = x.new_empty(segments.count, d)
-        segments.run(mixing.mix, x, arguments, [kept, products, result])
+        segments.run(mixing.mix, x, arguments, [kept, result])
         ctx.segments, ctx.arguments = segments, arguments
         ctx.save_for_backward(x, kept)
         return result
