@@ -191,8 +191,8 @@ class Polynomials(Member):
             log: Tensor = _LogFactors.apply(u, gamma)  # type: ignore[no-untyped-call]
             with torch.no_grad():
                 ends = 1 + gamma * torch.stack((u.amin(0), u.amax(0)))
-                # Most often all factors are positive, and there is nothing to count.
-                return torch.cat((log, 1 + gamma * u < 0), -1) if bool((ends < 0).any()) else log
+            # Most often all factors are positive, and there is nothing to count.
+            return torch.cat((log, 1 + gamma * u < 0), -1) if bool((ends < 0).any()) else log
         return torch.cat((_log_factors(u, gamma), 1 + gamma * u < 0), -1)
 
     def lower(self, total: Tensor | None, scene: Scene) -> list[Tensor]:
