@@ -106,7 +106,7 @@ class Aggregation(Pooling):
         offset = bijection.log_offset
         if offset is not None and multisets.kernels(multisets.values, offset) is not None:
             # Elements outside the domain, and the logarithm, are dealt with while they are folded.
-            least = (self._ends(bijection.domain, multisets.values)[0] + offset.detach()).to(offset.dtype)
+            least = self._ends(bijection.domain, multisets.values)[0].to(offset.dtype) + offset.detach()
             folded = law.reduce_logs(multisets.values, offset, least, multisets)
         else:
             folded = law.reduce(encode(self._inside(multisets.values, bijection.domain)), multisets)

@@ -37,7 +37,9 @@ _ZERO, _ONE = np.float32(0), np.float32(1)
 TINY = np.float32(np.finfo(np.float32).tiny)
 _FAR = np.float32(math.sqrt(np.finfo(np.float32).max))
 # Rows whose sum is rounded to single precision; sums of more are added in double precision.
-_BLOCK = 512
+_BLOCK = 32
+# Sums of powers from which they are measured from the extreme of a set.
+_DISTANT = np.float32(2**16)
 # Largest number of dimensions, and the length of a row of numbers that a kernel works with: a constant, so that the
 # compiler knows that rows do not overlap, and no power of 2, by which they would compete for the same cache lines.
 LARGEST_DIM = 1024
@@ -96,8 +98,8 @@ def fetch(_, x, row):
 
 # 2^f for |f| <= 1/2 with the least relative error, and log2(1 + f) / f for 1 + f from 1/sqrt(2) to sqrt(2) with the least
 # absolute error of the logarithm.
-_E0, _E1, _E2 = (np.float32(c) for c in (1.0000000716546054, 0.6931469670622906, 0.24022119724098973))
-_E3, _E4, _E5 = (np.float32(c) for c in (0.05550713277531402, 0.009675541324054302, 0.0013276470688677652))
+_E1, _E2, _E3 = (np.float32(c) for c in (0.6931472057372509, 0.24022646890595492, 0.055503287769918586))
+_E4, _E5, _E6 = (np.float32(c) for c in (0.009618488961272108, 0.0013399931210750732, 0.00015345810888344513))
 _L0, _L1, _L2 = (np.float32(c) for c in (1.442694868553704, -0.7213471284772697, 0.480922529128798))
 _L3, _L4, _L5 = (np.float32(c) for c in (-0.3607211945325572, 0.2876566693135659, -0.23851945384552903))
 _L6, _L7, _L8 = (np.float32(c) for c in (0.21737944793430466, -0.2103032470474037, 0.12541215419869853))
@@ -112,11 +114,12 @@ def exp2(t):
     t = _LOWEST if t < _LOWEST else t
     rounded = t + _ROUNDING
     f = t - (rounded - _ROUNDING)
-    p = _E5 * f + _E4
+    p = _E6 * f + _E5
+    p = p * f + _E4
     p = p * f + _E3
     p = p * f + _E2
     p = p * f + _E1
-    p = p * f + _E0
+    p = p * f + _ONE
     return _number(int32(_bits(p) + int32(_bits(rounded) << _SHIFT)))
 
 
@@ -224,7 +227,6 @@ def log_sum_exp(x, rows, ends, given, logs, top, total, result):
     d, last = x.shape[1], len(rows) - 1
     work = np.empty((5, WIDTH), np.float32)  # sign, rate, least, extreme, sum
     whole, unit = np.empty(d, np.float64), LN_2 if logs else _ONE
-    far = np.float32(max(_BLOCK, 2**16))
     for j in range(d):
         work[0, j], work[1, j], work[2, j] = given[0, j], given[1, j], given[2, j]
     for s in range(len(ends) - 1):
@@ -276,7 +278,7 @@ def log_sum_exp(x, rows, ends, given, logs, top, total, result):
                     work[4, j] = whole[j]
             near = 0
             for j in range(d):
-                near += 1 if work[4, j] < far else 0
+                near += 1 if work[4, j] < _DISTANT else 0
             if near == d:
                 break
         for j in range(d):
@@ -349,7 +351,7 @@ def log_sum(x, rows, ends, given, result):
 
 @compiled
 def log_sum_gradient(x, rows, ends, given, gradient, result, of_offset):
-    """Writes the gradient by the rows, and adds that by the offset; arguments as those of :func:`log_sum`."""
+    """Writes the gradient by the rows, and adds that by the offset, as if rows were moved to keep what is least."""
     d, last = x.shape[1], len(rows) - 1
     work = np.empty((4, WIDTH), np.float32)  # offset, least, gradient, sum
     for j in range(d):
@@ -365,8 +367,7 @@ def log_sum_gradient(x, rows, ends, given, gradient, result, of_offset):
             for j in range(d):
                 u = x[row, j] + work[0, j]
                 quotient = work[2, j] / (u if u > work[1, j] else work[1, j])
-                quotient = quotient if u >= work[1, j] else _ZERO
-                result[row, j] = quotient
+                result[row, j] = quotient if u >= work[1, j] else _ZERO
                 work[3, j] += quotient
         for j in range(d):
             of_offset[j] += work[3, j]

@@ -131,7 +131,7 @@ class Law(Configurable, nn.Module, ABC):
             least: The least number :math:`l` of which a logarithm is taken, positive, with shape :math:`(d)`.
             multisets: The sets.
         """
-        return self.reduce(torch.maximum(x + offset, least).log(), multisets)
+        return self.reduce((torch.maximum(x, least - offset.detach()) + offset).log(), multisets)
 
     def cumulative(self, u: Tensor) -> Tensor:
         """Returns the prefix scan :math:`u_1, u_1 * u_2, \\dots` along the elements of :math:`(*, n, d)`."""

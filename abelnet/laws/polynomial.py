@@ -195,8 +195,9 @@ class Polynomial(Law):
         """Returns :math:`\\gamma`, :math:`\\beta = 1 + \\gamma s` and :math:`s`."""
         gamma, shift = self.gamma.double(), self.shift.double()
         beta = 1 + gamma * shift
-        # A rounding residue must not be added to a product of small numbers.
-        return gamma, torch.where(beta.abs() < 4 * torch.finfo(beta.dtype).eps, 0, beta), shift
+        # A rounding residue must not be added to a product of small numbers; its derivatives are those of the formula.
+        residue = torch.where(beta.abs() < 4 * torch.finfo(beta.dtype).eps, beta, 0).detach()
+        return gamma, beta - residue, shift
 
     def identity(self, dim: int) -> Tensor:
         return 0 - self.shift.expand(dim)

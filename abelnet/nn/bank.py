@@ -49,6 +49,9 @@ _RANKS = _WAYS[1:4]
 _TURNS = ("mixture", "slow", "mixture", "network"), ("first", "slow", "second", "curve", "third", "network")
 # Parts of a batch for each of which members are drawn, if not all of them aggregate all of it.
 _PARTS = 5
+# In batches of more sets than this, curves, which cost more than all others, are mixed in one of so many steps only if
+# losses are reported: then they are tried by themselves.
+_LARGE, _RARELY = 2000, 16
 # Another rank than the first is kept if its loss is less than this part.
 _OUTRANKS = 0.9
 # A curve, which fits what a formula fits as well, is kept if its loss is less than this part of that of formulas.
@@ -279,8 +282,11 @@ class GatedBank(Pooling):
         Each member takes part as often as the others, in parts that change from step to step.
         """
         way = _WAYS[self._way]
-        if self.draws is None or not self.training or self.is_hard or way not in ("mixture", "curve"):
+        if not self.training or self.is_hard or way not in ("mixture", "curve"):
             return []
+        if self.draws is None:
+            goes_without = self.curves and self._reports and way == "mixture" and len(scene.multisets) > _LARGE
+            return [list(range(self._formulas))] if goes_without and self._step % _RARELY != 0 else []
         if not scene.multisets.can_be_cut(scene.z):
             return []
         laws = self._laws()

@@ -126,14 +126,15 @@ def _multiply(z, size, d, products, work):
     for i in range(size):
         before, after = products[i], products[i + 1]
         for j in range(d):
+            fold, slope, inverse = work[3 * WIDTH + j], work[4 * WIDTH + j], work[WIDTH + j]
             u = np.float64(z[i, j]) + work[2 * WIDTH + j]
             factor = 1 + work[j] * u
             is_near = abs(factor) < 1e-6
             least = -1e-6 if factor < 0 else 1e-6
             factor = least if is_near else factor
-            near = (factor - 1) * work[WIDTH + j]
-            fold, slope = work[3 * WIDTH + j], work[4 * WIDTH + j]
-            slope = slope * factor + (-near * work[WIDTH + j] if is_near else fold * u)
+            near = (factor - 1) * inverse
+            steeper, more = -near * inverse, fold * u
+            slope = slope * factor + (steeper if is_near else more)
             fold = fold * factor + (near if is_near else u)
             product = before[j] * factor
             slope = slope if slope < _HUGE else _HUGE
@@ -289,10 +290,12 @@ def _spread_products(z, size, products, own, d, work, result):
             factor = 1 + work[j] * (np.float64(z[i, j]) + work[2 * WIDTH + j])
             is_near = abs(factor) < 1e-6
             least = -1e-6 if factor < 0 else 1e-6
-            found = 0.0 if is_near else work[5 * WIDTH + j] * before[j]
+            rest = work[5 * WIDTH + j]
+            found = rest * before[j]
+            found = 0.0 if is_near else found
             result[i, j] += found
             work[7 * WIDTH + j] += found
-            work[5 * WIDTH + j] *= least if is_near else factor
+            work[5 * WIDTH + j] = rest * (least if is_near else factor)
 
 
 @njit(inline="always")

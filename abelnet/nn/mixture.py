@@ -5,16 +5,15 @@ from __future__ import annotations
 __all__ = ["mixture", "sums"]
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from abelnet.multisets import Multisets
 from abelnet.nn.members import Exponentials, Extremes, Logarithms, Member, Polynomials, Powers, Scene, Totals, nonzero
-from abelnet.segments import Segments, composed_gradients
+from abelnet.segments import Segments, composed_gradients, set_kernels_enabled
 
 _LOG2_E = math.log2(math.e)
 # Members that kernels fold, in this order.
@@ -103,7 +102,27 @@ def _fused(
     for member in members:
         use.append(not used.isdisjoint(range(first, first + len(member.names))))
         first += len(member.names)
-    mixed: Tensor = _Mix.apply(scene.values, given, scene.multisets, found[0], use, limit)  # type: ignore[no-untyped-call]
+
+    def plain(x: Tensor, given: Tensor) -> Tensor:
+        return _composition(members, scene, used, limit, x, given)
+
+    mixed: Tensor = _Mix.apply(scene.values, given, found[0], use, limit, plain)  # type: ignore[no-untyped-call]
+    return mixed
+
+
+def _composition(
+    members: Sequence[Member], scene: Scene, used: frozenset[int], limit: float, x: Tensor, given: Tensor
+) -> Tensor:
+    """Returns what the kernels compute of elements and coefficients, by differentiable functions."""
+    named = {"members.0.gamma": given[1], "members.0.shift": given[2]}
+    named["members.3.log_factor"] = given[3] / _LOG2_E - scene.units.log()
+    first = len(_FUSED)
+    for i in range(4, first):
+        rate = given[i] if isinstance(members[i], Powers) else given[i] / _LOG2_E
+        named[f"members.{i}.log_rate"] = rate.abs().log()
+    arguments = Scene(scene.multisets, x * given[0], scene.units), used, given[first:].T, limit
+    with set_kernels_enabled(False):
+        mixed: Tensor = torch.func.functional_call(_Alone(members), named, arguments)
     return mixed
 
 
@@ -112,7 +131,7 @@ class _Mix(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, given: Tensor, multisets: Multisets, segments: Segments, use: list[bool], limit: float
+        ctx: Any, x: Tensor, given: Tensor, segments: Segments, use: list[bool], limit: float, plain: Callable[..., Tensor]
     ) -> Tensor:
         from abelnet.nn import mixing  # numba takes a second to import
 
@@ -121,16 +140,17 @@ class _Mix(torch.autograd.Function):
         kept = x.new_empty(segments.count, mixing.KEPT, d)
         result = x.new_empty(segments.count, d)
         segments.run(mixing.mix, x, arguments, [kept, result])
-        ctx.segments, ctx.arguments = segments, arguments
-        ctx.save_for_backward(x, kept)
+        ctx.segments, ctx.arguments, ctx.plain = segments, arguments, plain
+        ctx.save_for_backward(x, given, kept)
         return result
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         from abelnet.nn import mixing
 
-        x, kept = ctx.saved_tensors
+        x, given, kept = ctx.saved_tensors
+        if torch.is_grad_enabled():  # of higher order
+            return *composed_gradients(ctx.plain, (x, given), gradient), None, None, None, None
         of_x, of_given = torch.empty(x.shape, dtype=x.dtype), torch.zeros(ctx.arguments[0].shape, dtype=torch.float64)
         ctx.segments.run(mixing.mix_gradient, x, ctx.arguments, [kept, gradient.contiguous()], [of_x], [of_given])
         # The kernel differentiates powers of 2 as those of e.
