@@ -1,8 +1,8 @@
 r"""Folds of sets of rows compiled by numba: each set is read once into the cache, and only its result is written.
 
-Imported on first use, by :func:`abelnet.segments.kernels_for`. Rows :math:`(N, d)` are given in float32 with their order
-by sets, and the ends of the sets in that order, :math:`(B + 1)`. Loops over dimensions are innermost and branch-free, so
-that they become vector instructions; exponentials and logarithms are therefore polynomials of our own.
+Imported on first use, by :func:`abelnet.segments.kernels_for`. Rows :math:`(N, d)` are given in float32 with their
+order by sets, and the ends of the sets in that order, :math:`(B + 1)`. Loops over dimensions are innermost and
+branch-free, so that they become vector instructions; exponentials and logarithms are therefore polynomials of our own.
 """
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
 
@@ -96,8 +96,8 @@ def fetch(_, x, row):
     return types.void(x, types.int64), generate
 
 
-# 2^f for |f| <= 1/2 with the least relative error, and log2(1 + f) / f for 1 + f from 1/sqrt(2) to sqrt(2) with the least
-# absolute error of the logarithm.
+# 2^f for |f| <= 1/2 with the least relative error, and log2(1 + f) / f for 1 + f from 1/sqrt(2) to sqrt(2) with the
+# least absolute error of the logarithm.
 _E1, _E2, _E3 = (np.float32(c) for c in (0.6931472057372509, 0.24022646890595492, 0.055503287769918586))
 _E4, _E5, _E6 = (np.float32(c) for c in (0.009618488961272108, 0.0013399931210750732, 0.00015345810888344513))
 _L0, _L1, _L2 = (np.float32(c) for c in (1.442694868553704, -0.7213471284772697, 0.480922529128798))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["Segments", "composed_gradients", "is_plain", "kernels_for", "set_kernels_enabled"]
 
+import importlib
 import importlib.util
 import math
 from collections.abc import Callable, Sequence
@@ -65,9 +66,7 @@ def kernels_for(x: Tensor) -> ModuleType | None:
 def _kernels() -> ModuleType | None:
     if importlib.util.find_spec("numba") is None:
         return None
-    from abelnet import kernels  # numba takes a second to import
-
-    return kernels
+    return importlib.import_module("abelnet.kernels")  # numba takes a second to import
 
 
 class Segments:

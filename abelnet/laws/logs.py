@@ -200,10 +200,14 @@ class _Fused(torch.autograd.Function):
 def log_sum(x: Tensor, offset: Tensor, least: Tensor, multisets: Multisets) -> Tensor:
     r"""Returns :math:`\sum_i \log \max(x_i + c, l)` of each set: rows :math:`(N, d)` to :math:`(*, d)`."""
     if (kernels := multisets.kernels(x)) is None:
-        return multisets.sum((torch.maximum(x, least - offset.detach()) + offset).log())
+        return _sum_of_logs(x, offset, least, multisets)
     offset = offset.expand(x.shape[-1])
     total: Tensor = _SumOfLogs.apply(x, offset, least, multisets, *kernels)  # type: ignore[no-untyped-call]
     return total.reshape(*multisets.shape, x.shape[-1])
+
+
+def _sum_of_logs(x: Tensor, offset: Tensor, least: Tensor, multisets: Multisets) -> Tensor:
+    return multisets.sum((torch.maximum(x, least - offset.detach()) + offset).log())
 
 
 class _SumOfLogs(torch.autograd.Function):
@@ -234,7 +238,7 @@ class _SumOfLogs(torch.autograd.Function):
         if torch.is_grad_enabled():  # of higher order
 
             def plain(x: Tensor, offset: Tensor) -> Tensor:
-                return multisets.sum((torch.maximum(x, least - offset.detach()) + offset).log()).reshape(gradient.shape)
+                return _sum_of_logs(x, offset, least, multisets).reshape(gradient.shape)
 
             return *composed_gradients(plain, (x, offset), gradient), None, None, None, None
         of_x, of_offset = torch.empty(x.shape, dtype=x.dtype), torch.zeros(x.shape[-1], dtype=torch.float64)

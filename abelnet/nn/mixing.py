@@ -1,6 +1,6 @@
-r"""The formulas of a gated bank over sets of rows, compiled by numba: all laws of a set are folded while it is in the cache.
+r"""The formulas of a gated bank, compiled by numba: all laws of a set are folded while it is in the cache.
 
-Imported on first use, by :mod:`abelnet.nn.fused`; see :mod:`abelnet.kernels` for how kernels are written.
+Imported on first use, by :mod:`abelnet.nn.mixture`; see :mod:`abelnet.kernels` for how kernels are written.
 """
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
 
@@ -15,8 +15,8 @@ from numba import njit
 
 from abelnet.kernels import TINY, WIDTH, compiled, exp2, fetch, log2
 
-# Number of log-sum-exp and of power sums, and of all laws: a polynomial, mean, maximum, minimum, geometric mean, product,
-# and for each rate and exponent a sum and a mean.
+# Number of log-sum-exp and of power sums, and of all laws: a polynomial, mean, maximum, minimum, geometric mean,
+# product, and for each rate and exponent a sum and a mean.
 EXPONENTIALS, POWERS = 4, 3
 _SUMS = EXPONENTIALS + POWERS
 FORMULAS = 6 + 2 * _SUMS

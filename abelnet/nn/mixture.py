@@ -1,4 +1,4 @@
-r"""Results of several members of a bank, weighted: by compiled kernels in one pass if there are any, else one by one."""
+r"""Results of several members of a bank, weighted: by compiled kernels in one pass, or one by one."""
 
 from __future__ import annotations
 
@@ -131,7 +131,13 @@ class _Mix(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, given: Tensor, segments: Segments, use: list[bool], limit: float, plain: Callable[..., Tensor]
+        ctx: Any,
+        x: Tensor,
+        given: Tensor,
+        segments: Segments,
+        use: list[bool],
+        limit: float,
+        plain: Callable[..., Tensor],
     ) -> Tensor:
         from abelnet.nn import mixing  # numba takes a second to import
 

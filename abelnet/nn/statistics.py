@@ -6,6 +6,7 @@ __all__ = ["Location", "Network"]
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -84,7 +85,7 @@ class _Locate(torch.autograd.Function):
 
         z, mean, given, *kept = ctx.saved_tensors
         if torch.is_grad_enabled():  # of higher order
-            composed = composed_gradients(lambda *inputs: _located(*inputs, ctx.scene), (z, mean, given), gradient)
+            composed = composed_gradients(partial(_located, scene=ctx.scene), (z, mean, given), gradient)
             return *composed, None, None
         of_mean, of_z = torch.empty(mean.shape), torch.empty(z.shape)
         of_given = torch.zeros(given.shape, dtype=torch.float64)

@@ -59,7 +59,9 @@ def test_the_law_that_is_kept() -> None:
     bank, x, index = bank_and_sets(1.0, 0.5)
     bank.anneal(0.6)
     for name, value in run(bank, x, index, True).items():
-        torch.testing.assert_close(value, run(bank, x, index, False).get(name, torch.zeros_like(value)), rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(
+            value, run(bank, x, index, False).get(name, torch.zeros_like(value)), rtol=1e-3, atol=1e-4
+        )
 
 
 def test_gradients_of_higher_order() -> None:
