@@ -24,6 +24,7 @@ from abelnet.discovery.vectors.gram import InvariantFit
 from abelnet.discovery.vectors.report import LearnedVectorLaw
 from abelnet.discovery.vectors.search import MOST_COORDINATES, learn_vector_laws
 from abelnet.errors import AbelnetError, ExtrapolationWarning
+from abelnet.estimators import Regressor, check_sample_weight, not_fitted
 from abelnet.multisets import Multisets
 from abelnet.saving import load, save
 
@@ -32,7 +33,7 @@ AnyLaw = LearnedLaw | LearnedVectorLaw
 Block = tuple[int, ...]
 
 
-class LawRegressor(Configurable):
+class LawRegressor(Regressor, Configurable):
     r"""Learns a commutative, associative law from examples, with the scikit-learn interface.
 
     Coordinates of vectors may each have a law of their own, or mix: of up to four coordinates, laws are found by
@@ -71,25 +72,15 @@ class LawRegressor(Configurable):
         array([[8.  , 3.75]])
     """
 
+    # What is found is no attribute of an estimator that is not fitted: class attributes hold what it is before.
+    _streams: Sequence[Stream] = ()
+    _laws: dict[Block, AnyLaw] | None = None
+    _names: Sequence[str] = ()
+    _joint: InvariantFit | None = None
+    _flat = True
+
     def __init__(self, seed: int = 0, refuse: bool = True, polish: bool = True, only: str | None = None) -> None:
         self.seed, self.refuse, self.polish, self.only = seed, refuse, polish, only
-        self._streams: list[Stream] = []
-        self._laws: dict[Block, AnyLaw] | None = None
-        self._names: Sequence[str] = ()
-        self._joint: InvariantFit | None = None
-        self._flat = True
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Returns the arguments by name."""
-        return {"seed": self.seed, "refuse": self.refuse, "polish": self.polish, "only": self.only}
-
-    def set_params(self, **parameters: Any) -> LawRegressor:
-        """Sets arguments by name."""
-        for name, value in parameters.items():
-            if name not in self.get_params():
-                raise AbelnetError(f"{name}: expected one of {', '.join(self.get_params())}")
-            setattr(self, name, value)
-        return self
 
     def fit(
         self,
