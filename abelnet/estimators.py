@@ -97,7 +97,6 @@ class Estimator(_Plain):
         if _join_scikit_learn():
             return self.__sklearn_tags__()  # by the new bases
         tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.one_d_array = True
         tags.input_tags.three_d_array = True
         # A set that is smaller than others is padded with NaN.
         tags.input_tags.allow_nan = True
