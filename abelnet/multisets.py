@@ -192,6 +192,11 @@ class Multisets:
         return torch.where(mask[..., None], values, 0)
 
     def __len__(self) -> int:
+        return self.count
+
+    @property
+    def count(self) -> int:
+        """Number of sets; unlike ``len``, which is a number, it may be symbolic while an operation is exported."""
         return math.prod(self.shape)
 
     def __repr__(self) -> str:
@@ -357,8 +362,8 @@ class Multisets:
         if (segments := self.segments(u)) is not None:
             return segments.amax(u).reshape(*self.shape, u.shape[-1])
         rows = self.index[:, None].expand_as(u)
-        start = u.new_full((len(self) + self._spare, u.shape[-1]), -math.inf)
-        return start.scatter_reduce(0, rows, u, "amax")[: len(self)].reshape(*self.shape, u.shape[-1])
+        start = u.new_full((self.count + self._spare, u.shape[-1]), -math.inf)
+        return start.scatter_reduce(0, rows, u, "amax")[: self.count].reshape(*self.shape, u.shape[-1])
 
     def segments(self, *tensors: Tensor) -> Segments | None:
         """Returns the sets for fast sums on a CPU; None if these or other tensors are elsewhere, or are traced.
@@ -415,13 +420,15 @@ class Multisets:
             >>> (x / multisets.spread(multisets.sum(x))).tolist()
             [[0.25], [1.0], [0.75]]
         """
-        rows = results.reshape(len(self), -1)
+        rows = results.reshape(self.count, results.shape[-1])
         return (F.pad(rows, (0, 0, 0, 1)) if self._spare else rows).index_select(0, self.index)
 
     def _flat_targets(self) -> Tensor:
         return self.targets.reshape(len(self), *self.targets.shape[len(self.shape) :])
 
     def _may_exceed(self, size: int) -> bool:
+        if torch.compiler.is_exporting():
+            return True  # one program is for sets of any size
         if self._limit <= size or not _may_read(self.index):
             return self._limit > size
         try:
@@ -434,9 +441,9 @@ class Multisets:
     def _add(self, u: Tensor) -> Tensor:
         if u.ndim == 2 and (segments := self.segments(u)) is not None:
             return segments.sum(u)
-        start = u.new_zeros((len(self) + self._spare, *u.shape[1:]))
+        start = u.new_zeros((self.count + self._spare, *u.shape[1:]))
         total = start.index_add(0, self.index, u)
-        return total[: len(self)] if self._spare else total
+        return total[: self.count] if self._spare else total
 
 
 def _ends(sizes: Tensor) -> Tensor:
@@ -499,7 +506,7 @@ def _check_mask(values: Tensor, mask: Tensor) -> Tensor:
 
 def _check_index(values: Tensor, index: Tensor) -> Tensor:
     index = _check_places("index", index)
-    if len(index) != len(values):
+    if not torch.compiler.is_exporting() and index.shape[0] != values.shape[0]:
         raise AbelnetError(f"index: expected {len(values)} entries, one per element, got {len(index)}")
     return index
 
@@ -528,22 +535,36 @@ def _from_ptr(
 ) -> tuple[torch.Size, Tensor, int]:
     _check_rows(values)
     ptr = _check_places("ptr", ptr)
-    if len(ptr) == 0:
+    if torch.compiler.is_exporting():
+        return _from_symbolic_ptr(values, ptr)
+    rows, count = values.shape[0], ptr.shape[0] - 1
+    if count < 0:
         raise AbelnetError("ptr: expected at least one entry, got none")
-    if dim_size is not None and dim_size != len(ptr) - 1:
-        raise AbelnetError(f"dim_size: expected {len(ptr) - 1}, the number of sets of ptr, got {dim_size}")
+    if dim_size is not None and dim_size != count:
+        raise AbelnetError(f"dim_size: expected {count}, the number of sets of ptr, got {dim_size}")
     sizes = ptr.diff()
     if is_checking():
         if peek((ptr[0] != 0) | (ptr[-1] != len(values)), False):
             raise AbelnetError(f"ptr: expected to run from 0 to {len(values)}, got {int(ptr[0])} to {int(ptr[-1])}")
         if peek((sizes < 0).any(), False):
             raise AbelnetError("ptr: expected ascending entries, got a descending one")
-    sets = torch.arange(len(sizes), device=values.device)
-    places = torch.repeat_interleave(sets, sizes, output_size=len(values))
+    sets = torch.arange(count, device=values.device)
+    places = torch.repeat_interleave(sets, sizes, output_size=rows)
     if index is not None and is_checking() and peek((_check_index(values, index) != places).any(), False):
         raise AbelnetError("index, ptr: expected the same sets, got different ones; pass only one of them")
     may_read = len(sizes) > 0 and _may_read(sizes)
     return torch.Size([len(sizes)]), places, peek(sizes.amax(), len(values)) if may_read else len(values)
+
+
+def _from_symbolic_ptr(values: Tensor, ptr: Tensor) -> tuple[torch.Size, Tensor, int]:
+    """Returns what :func:`_from_ptr` does, for any number of rows and sets; nothing may depend on these, fixing them."""
+    rows, ones = values.shape[0], torch.ones_like(ptr)
+    # The set of a row is the number of sets that begin at or before it, less one.
+    begins = torch.zeros(rows + 1, dtype=torch.long, device=values.device).index_add(0, ptr, ones)
+    # One less than a size that may be 2 may be 1, which would be taken for a dimension that broadcasts.
+    count = (ones.sum() - 1).item()
+    torch._check(count >= 0)  # type: ignore[no-untyped-call]
+    return torch.Size([count]), begins[:rows].cumsum(0) - 1, rows
 
 
 def _may_read(x: Tensor) -> bool:

@@ -381,8 +381,9 @@ class Operation(Configurable, nn.Module):
         identity = self.law.identity(self.dim)
         if identity is None or not self.bijection.has_log_form:
             return False
-        low, high = (torch.as_tensor(end) for end in self.bijection.codomain)
-        return not bool(((identity > low) & (identity < high)).all())
+        device = next(self.bijection.parameters(), identity).device
+        identity, low, high = (torch.as_tensor(end, device=device) for end in (identity, *self.bijection.codomain))
+        return not peek(((identity > low) & (identity < high)).all(), True)
 
     def _encode(self, encode: Callable[[Tensor], Tensor], **elements: Tensor) -> Sequence[Tensor]:
         """Maps all elements by the bijection, or its logarithm, in one pass if a wider matrix product pays off."""
@@ -391,7 +392,9 @@ class Operation(Configurable, nn.Module):
             check_dtype(name, x, self.bijection)
             check_finite(name, x)
         shapes = [tuple(x.shape) for x in elements.values()]
-        if any(len({*sizes} - {1}) > 1 for sizes in zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)):
+        if not torch.compiler.is_exporting() and any(  # where sizes are symbolic
+            len({*sizes} - {1}) > 1 for sizes in zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)
+        ):
             got = " and ".join(map(str, shapes))
             raise AbelnetError(f"{', '.join(elements)}: expected shapes that broadcast, got {got}")
         # Elementwise maps gain nothing from one pass, and separately they are commutative to the last bit: torch may
@@ -399,7 +402,7 @@ class Operation(Configurable, nn.Module):
         if len(elements) == 1 or self.bijection.is_elementwise:
             return [encode(x) for x in elements.values()]
         rows = [x.reshape(-1, self.dim) for x in elements.values()]
-        encoded = torch.split(encode(torch.cat(rows)), [len(row) for row in rows])
+        encoded = torch.split(encode(torch.cat(rows)), [row.shape[0] for row in rows])
         return [u.reshape(x.shape) for u, x in zip(encoded, elements.values(), strict=True)]
 
     def _analogy(self, u: Tensor, v: Tensor, w: Tensor) -> Tensor:

@@ -2,7 +2,7 @@ r"""Base classes of bijections, and their composition."""
 
 from __future__ import annotations
 
-__all__ = ["Bijection", "Chain", "Elementwise", "draw_seeds"]
+__all__ = ["Bijection", "Chain", "Elementwise", "draw_seeds", "seeded"]
 
 import copy
 import math
@@ -384,7 +384,12 @@ class Chain(Bijection):
 
 def draw_seeds(seed: int, count: int) -> list[int | None]:
     """Draws random seeds, one for each part of a bijection."""
-    return torch.randint(2**62, (count,), generator=torch.Generator().manual_seed(seed)).tolist()
+    return torch.randint(2**62, (count,), generator=torch.Generator().manual_seed(seed), device="cpu").tolist()
+
+
+def seeded(seed: int | None, device: torch.device) -> torch.Generator | None:
+    """Returns a random generator of a device; None without a seed, and on the meta device, where nothing is drawn."""
+    return None if seed is None or device.type == "meta" else torch.Generator(device).manual_seed(seed)
 
 
 def _image(bijection: Bijection, region: Region) -> Region:
