@@ -2,7 +2,7 @@ r"""Products by sign and log-magnitude: the state of a factor, and the product t
 
 from __future__ import annotations
 
-__all__ = ["exact", "factor_states", "is_zero", "limit_beside_zeros", "pack", "product_of_states", "unpack"]
+__all__ = ["factor_states", "is_zero", "limit_beside_zeros", "pack", "product_of_states", "unpack"]
 
 import math
 from typing import TYPE_CHECKING
@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from abelnet.portable import exact
+
 if TYPE_CHECKING:
     from sympy import Expr
-
-
-def exact(number: float, like: Tensor) -> float | Tensor:
-    """Returns a number beyond the range of float32, as a tensor while an operation is exported: ONNX would round it."""
-    return torch.tensor(number, dtype=like.dtype, device=like.device) if torch.compiler.is_exporting() else number
 
 
 def is_zero(factor: Tensor) -> Tensor:

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from abelnet.errors import AbelnetError
 from abelnet.laws.base import Law, PlainForm, coefficient
 from abelnet.laws.constant import Constant
-from abelnet.laws.factors import exact, factor_states, is_zero, limit_beside_zeros, pack, product_of_states, unpack
+from abelnet.laws.factors import factor_states, is_zero, limit_beside_zeros, pack, product_of_states, unpack
 from abelnet.multisets import Multisets
+from abelnet.portable import exact
 from abelnet.segments import is_plain
 from abelnet.symbols import symbolic_number
 
