@@ -17,6 +17,7 @@ from abelnet.laws.logs import LogSum
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
 from abelnet.pooling import Pooling
+from abelnet.precision import in_own_precision
 from abelnet.segments import is_plain
 
 # Initial exponent of the number of elements if it is learned: between the fold and the mean.
@@ -93,6 +94,7 @@ class Aggregation(Pooling):
         if isinstance(self.exponent, Tensor):
             nn.init.constant_(self.exponent, _BETWEEN)
 
+    @in_own_precision
     def pool(self, multisets: Multisets) -> Tensor:
         check_dtype("values", multisets.values, self.operation.bijection)
         if not is_checking():

@@ -313,6 +313,17 @@ class Multisets:
             result._targets = self._targets[..., list(dimensions)]
         return result
 
+    def cast(self, dtype: torch.dtype) -> Multisets:
+        """Returns the batch with elements in another floating-point dtype.
+
+        Example:
+            >>> Multisets(torch.ones(2, 3, 1), 1).cast(torch.float64).values.dtype
+            torch.float64
+        """
+        result = copy.copy(self)
+        result.values = self.values.to(dtype)
+        return result
+
     def padded(self, width: int | None = None) -> tuple[Tensor, Tensor]:
         """Returns the padded layout, with zeros as padding.
 
@@ -351,6 +362,8 @@ class Multisets:
 
     def sum(self, u: Tensor) -> Tensor:
         """Returns the sum over each set of the rows of ``u``, one per element: :math:`(N, k)` to :math:`(*, k)`."""
+        if u.dtype in (torch.float16, torch.bfloat16):
+            return self.sum(u.float()).to(u.dtype)
         total = self._add(u)
         if u.dtype != torch.float64 and self._may_exceed(_PLAIN_SIZE):
             large = self.sizes.reshape(-1, 1) > _PLAIN_SIZE

@@ -44,7 +44,7 @@ ROWS = Dim("rows")
 
 
 class Operations(nn.Module):
-    """Operations over one bijection, applied to pairs and to sets in every layout."""
+    """Operations over one bijection, applied to pairs and to sets by ptr; the first of them to padded sets as well."""
 
     def __init__(self, name: str, laws: Sequence[str]) -> None:
         super().__init__()
@@ -52,9 +52,9 @@ class Operations(nn.Module):
         self.operations = nn.ModuleList(abelnet.Operation(self.bijection, EVERY_LAW[law]()) for law in laws)
 
     def forward(self, x: Tensor, y: Tensor, padded: Tensor, mask: Tensor, values: Tensor, ptr: Tensor) -> list[Tensor]:
-        found = []
+        found = [self.operations[0].reduce(padded, mask=mask)]  # type: ignore[operator]
         for one in self.operations:
-            found += [one(x, y), one.reduce(padded, mask=mask), one.reduce(values, ptr=ptr)]
+            found += [one(x, y), one.reduce(values, ptr=ptr)]  # type: ignore[operator]
         return found
 
 
