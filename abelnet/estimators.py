@@ -88,7 +88,8 @@ class Estimator(_Plain):
         """Whether ``fit`` was called; a subclass that finds nothing with a name ending in ``_`` defines it."""
         return any(name.endswith("_") and not name.startswith("_") for name in vars(self))
 
-    def _check_is_fitted(self, method: str) -> None:
+    def check_fitted(self, method: str) -> None:
+        """Raises :class:`~abelnet.errors.NotFittedError`, in the name of a method, unless the model is fitted."""
         if not self.__sklearn_is_fitted__():
             raise not_fitted(method)
 

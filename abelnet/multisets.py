@@ -576,7 +576,6 @@ def _from_symbolic_ptr(values: Tensor, ptr: Tensor) -> tuple[torch.Size, Tensor,
     begins = torch.zeros(rows + 1, dtype=torch.long, device=values.device).index_add(0, ptr, ones)
     # One less than a size that may be 2 may be 1, which would be taken for a dimension that broadcasts.
     count = (ones.sum() - 1).item()
-    torch._check(count >= 0)  # type: ignore[no-untyped-call]
     return torch.Size([count]), begins[:rows].cumsum(0) - 1, rows
 
 

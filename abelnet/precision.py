@@ -34,7 +34,7 @@ def in_own_precision(
     @wraps(method)
     def wrapped(self: Module, *arguments: Arguments.args, **named: Arguments.kwargs) -> Tensor:
         first = _tensor(arguments[0] if arguments else next(iter(named.values()), None))
-        if first is None or not torch.is_autocast_enabled(first.device.type):
+        if first is None or first.is_meta or not torch.is_autocast_enabled(first.device.type):
             return method(self, *arguments, **named)
         like = next(self.parameters(), None)
         dtype = torch.promote_types(first.dtype, torch.float32) if like is None else like.dtype

@@ -32,7 +32,7 @@ class Level(Regressor):
         return self
 
     def predict(self, X: object) -> object:
-        self._check_is_fitted("predict")
+        self.check_fitted("predict")
         return np.full(len(X), self.level_)  # type: ignore[arg-type]
 
 

@@ -162,12 +162,12 @@ class LawRegressor(Regressor, Configurable):
 
     @property
     def n_features_in_(self) -> int:
-        self._check_is_fitted("n_features_in_")
+        self.check_fitted("n_features_in_")
         return len(self._streams) or self._dim
 
     @property
     def feature_names_in_(self) -> np.ndarray[Any, np.dtype[np.object_]]:
-        self._check_is_fitted("feature_names_in_")
+        self.check_fitted("feature_names_in_")
         if not self._given_names:
             raise AttributeError("feature_names_in_: expected names of the coordinates, got none; pass names to fit")
         return np.asarray(self._given_names, dtype=object)
