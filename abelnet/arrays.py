@@ -34,7 +34,9 @@ def read_sets(X: Any) -> tuple[Array, Array]:
                [3.]]), array([0, 2, 3]))
     """
     if hasattr(X, "tocsr"):
-        raise AbelnetError("X: expected a dense array, got a sparse one; a 0 that is left out is an element all the same")
+        raise AbelnetError(
+            "X: expected a dense array, got a sparse one; a 0 that is left out is an element all the same"
+        )
     if not isinstance(X, Sequence) and not hasattr(X, "to_numpy") and hasattr(X, "__array__"):
         X = X if isinstance(X, np.ndarray | Tensor) else np.asarray(X)
     if not isinstance(X, np.ndarray | Tensor) and not hasattr(X, "to_numpy"):
@@ -71,7 +73,8 @@ def _is_frame(x: Any) -> bool:
 
 
 def _is_set(x: Any) -> bool:
-    return isinstance(x, Sequence | np.ndarray | Tensor) and not isinstance(x, str | bytes) or hasattr(x, "to_numpy")
+    is_list = isinstance(x, Sequence | np.ndarray | Tensor) and not isinstance(x, str | bytes)
+    return is_list or hasattr(x, "to_numpy")
 
 
 def _joined(i: int, row: Sequence[Any]) -> Array:

@@ -231,6 +231,6 @@ def _join_scikit_learn() -> bool:
     left: list[type] = [Estimator]
     while left:
         kind = left.pop()
-        super(Estimator, kind).__init_subclass__()
+        super(Estimator, kind).__init_subclass__()  # type: ignore[misc]
         left += kind.__subclasses__()
     return True

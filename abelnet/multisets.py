@@ -570,12 +570,12 @@ def _from_ptr(
 
 
 def _from_symbolic_ptr(values: Tensor, ptr: Tensor) -> tuple[torch.Size, Tensor, int]:
-    """Returns what :func:`_from_ptr` does, for any number of rows and sets; nothing may depend on these, fixing them."""
+    """Returns what :func:`_from_ptr` does, for any number of rows and sets, which nothing may depend on."""
     rows, ones = values.shape[0], torch.ones_like(ptr)
     # The set of a row is the number of sets that begin at or before it, less one.
     begins = torch.zeros(rows + 1, dtype=torch.long, device=values.device).index_add(0, ptr, ones)
     # One less than a size that may be 2 may be 1, which would be taken for a dimension that broadcasts.
-    count = (ones.sum() - 1).item()
+    count: int = (ones.sum() - 1).item()  # type: ignore[assignment]
     return torch.Size([count]), begins[:rows].cumsum(0) - 1, rows
 
 

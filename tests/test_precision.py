@@ -27,10 +27,15 @@ def test_autocast_changes_nothing_but_the_dtype(name: str, law: str) -> None:
         exact = x.float()
         with torch.autocast("cpu", dtype=dtype):
             got = [operation.reduce(x), operation(x, x), operation.power(x, 2), operation.cumulative(x)]
-            listed = operation.reduce([one for one in x])
+            listed = operation.reduce(list(x))
             multisets = Aggregation(operation)(x)
             plain = operation.reduce(exact)
-        expected = [operation.reduce(exact), operation(exact, exact), operation.power(exact, 2), operation.cumulative(exact)]
+        expected = [
+            operation.reduce(exact),
+            operation(exact, exact),
+            operation.power(exact, 2),
+            operation.cumulative(exact),
+        ]
         assert torch.equal(plain, expected[0])
         assert plain.dtype == torch.float32
         for one, truth in zip((*got, listed, multisets), (*expected, expected[0], expected[0]), strict=True):

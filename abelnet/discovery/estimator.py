@@ -126,13 +126,15 @@ class LawRegressor(Regressor, Configurable):
         examples = Multisets.from_arrays(X, y)
         if not examples.has_targets:
             raise AbelnetError(
-                "y: expected a result for each set, got none; LawRegressor requires y to be passed, but the target y is None"
+                "y: expected a result for each set, got none; LawRegressor requires y to be passed, but the target y "
+                "is None"
             )
         examples = _weighted(examples, sample_weight)
         empty = int((examples.sizes == 0).sum())
         if empty == len(examples):
             raise AbelnetError(
-                f"X: expected sets with elements, got 0 feature(s) (shape=({empty}, 0)) while a minimum of 1 is required."
+                f"X: expected sets with elements, got 0 feature(s) (shape=({empty}, 0)) while a minimum of 1 is "
+                "required."
             )
         if empty:
             raise AbelnetError(f"X: expected no empty set to learn from, got {empty}")
@@ -340,7 +342,11 @@ class LawRegressor(Regressor, Configurable):
             range(sum(dims))
         ):
             raise AbelnetError(f"blocks: expected the coordinates of each law, {dims} of them, got {blocks!s:.80}")
-        if not isinstance(names, list) or len(names) not in (0, sum(dims)) or not all(isinstance(n, str) for n in names):
+        if (
+            not isinstance(names, list)
+            or len(names) not in (0, sum(dims))
+            or not all(isinstance(n, str) for n in names)
+        ):
             raise AbelnetError(f"names: expected {sum(dims)} names or none, got {names!s:.80}")
         model = cls(**arguments)
         model._given_names = names

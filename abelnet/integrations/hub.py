@@ -32,7 +32,7 @@ _TAGS = ("permutation-invariant", "set-learning", "commutative-monoid")
 _MOST_DIMENSIONS = 8
 
 
-class HubModel(ModelHubMixin, library_name=_LIBRARY):  # type: ignore[misc]
+class HubModel(ModelHubMixin, library_name=_LIBRARY):
     """Operation, estimator or layer with the methods of ``huggingface_hub``: save, push and load.
 
     Arguments:
@@ -59,7 +59,7 @@ class HubModel(ModelHubMixin, library_name=_LIBRARY):  # type: ignore[misc]
             write_json(save_directory / "config.json", json.loads(file.metadata()[_LIBRARY]))
 
     @classmethod
-    def from_pretrained(  # type: ignore[override]
+    def from_pretrained(
         cls,
         pretrained_model_name_or_path: str | Path,
         *,
@@ -105,7 +105,8 @@ class HubModel(ModelHubMixin, library_name=_LIBRARY):  # type: ignore[misc]
         data = ModelCardData(library_name=_LIBRARY, tags=[_LIBRARY, name, *_TAGS])
         fitted = f"\n## Fitted to\n\n{self.fitted_on}\n" if self.fitted_on else ""
         return ModelCard(
-            f"---\n{data.to_yaml()}\n---\n\n# {name}\n\n{_describe(self.model)}\n{fitted}\n{_HOW_TO_LOAD}", ignore_metadata_errors=False
+            f"---\n{data.to_yaml()}\n---\n\n# {name}\n\n{_describe(self.model)}\n{fitted}\n{_HOW_TO_LOAD}",
+            ignore_metadata_errors=False,
         )
 
 
@@ -117,8 +118,8 @@ from abelnet.integrations.hub import from_pretrained  # pip install "abelnet[hub
 model = from_pretrained("user/name")  # this repository, or a folder with its files
 ```
 
-`model.safetensors` holds the parameters and, in its metadata, the configuration; `config.json` is a copy of the latter that
-is never read. Nothing is pickled, and loading runs no code from the file.
+`model.safetensors` holds the parameters and, in its metadata, the configuration; `config.json` is a copy of the latter
+that is never read. Nothing is pickled, and loading runs no code from the file.
 """
 
 
@@ -151,10 +152,21 @@ def _describe(model: Configurable) -> str:
 
 @_describe.register
 def _(model: Operation) -> str:
-    laws = [formula(model, i) for i in range(min(model.dim, _MOST_DIMENSIONS))] if model.bijection.is_elementwise else []
+    laws = (
+        [formula(model, i) for i in range(min(model.dim, _MOST_DIMENSIONS))] if model.bijection.is_elementwise else []
+    )
     lines = laws[:1] if len(set(laws)) == 1 else [f"{i + 1}: {law}" for i, law in enumerate(laws)]
     text = "x∘y = φ⁻¹(φ(x) * φ(y)), a commutative and associative operation"
-    return "\n".join((f"A learned operation on vectors of {model.dim} dimensions: {text}.", "", "```text", *(lines or [str(model)]), "```", ""))
+    return "\n".join(
+        (
+            f"A learned operation on vectors of {model.dim} dimensions: {text}.",
+            "",
+            "```text",
+            *(lines or [str(model)]),
+            "```",
+            "",
+        )
+    )
 
 
 @_describe.register

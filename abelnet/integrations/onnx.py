@@ -1,4 +1,4 @@
-r"""Operations as ONNX models, for ONNX Runtime and other engines without Python; requires the extra ``abelnet[onnx]``."""
+r"""Operations as ONNX models, to run without Python, as in ONNX Runtime; requires the extra ``abelnet[onnx]``."""
 
 from __future__ import annotations
 
@@ -68,9 +68,13 @@ def export_onnx(
         try:
             importlib.import_module(name)
         except ImportError:
-            raise AbelnetError(f'export_onnx: expected the package {name}, got none; pip install "abelnet[onnx]"') from None
+            raise AbelnetError(
+                f'export_onnx: expected the package {name}, got none; pip install "abelnet[onnx]"'
+            ) from None
     if (dim_size is None) == (layout == "index"):
-        raise AbelnetError(f"dim_size: expected an integer with index, and None otherwise, got {dim_size} with {layout}")
+        raise AbelnetError(
+            f"dim_size: expected an integer with index, and None otherwise, got {dim_size} with {layout}"
+        )
     d = check_count("dim", dim if dim is not None else getattr(model, "dim", None))
     like = next(model.parameters(), torch.empty(0))
     x = torch.ones(6, d, dtype=like.dtype, device=like.device)

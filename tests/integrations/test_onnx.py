@@ -137,7 +137,10 @@ def test_every_layout_as_a_file(tmp_path: Path) -> None:
         "sets": ({"values": x}, x.sum(1)),
         "mask": ({"values": x, "mask": mask}, (x * mask[..., None]).sum(1)),
         "ptr": ({"values": x[0], "ptr": torch.tensor([0, 4])}, x[0].sum(0, keepdim=True)),
-        "index": ({"values": x[0], "index": torch.tensor([1, 0, 1, 1])}, torch.stack((x[0, 1], x[0, [0, 2, 3]].sum(0)))),
+        "index": (
+            {"values": x[0], "index": torch.tensor([1, 0, 1, 1])},
+            torch.stack((x[0, 1], x[0, [0, 2, 3]].sum(0))),
+        ),
     }
     for layout, (feed, result) in expected.items():
         path = tmp_path / f"{layout}.onnx"
