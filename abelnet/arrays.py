@@ -37,13 +37,13 @@ def read_sets(X: Any) -> tuple[Array, Array]:
         raise AbelnetError(
             "X: expected a dense array, got a sparse one; a 0 that is left out is an element all the same"
         )
-    if not isinstance(X, Sequence) and not hasattr(X, "to_numpy") and hasattr(X, "__array__"):
-        X = X if isinstance(X, np.ndarray | Tensor) else np.asarray(X)
-    if not isinstance(X, np.ndarray | Tensor) and not hasattr(X, "to_numpy"):
-        return _from_list(X)
-    objects = X if isinstance(X, Tensor) else np.asanyarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
-    if isinstance(objects, Tensor) or objects.dtype.kind != "O" or not any(map(_is_set, objects.flat)):
+    if isinstance(X, Tensor):
         return _from_table(X)
+    if not hasattr(X, "to_numpy") and not hasattr(X, "__array__"):
+        return _from_list(X)
+    objects = np.asanyarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
+    if objects.dtype.kind != "O" or not any(map(_is_set, objects.flat)):
+        return _from_table(objects)
     if objects.ndim == 1 or objects.shape[1:] == (1,):
         return _from_list(list(objects.reshape(-1)))
     if objects.ndim != 2:
