@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["exact", "hypot"]
+__all__ = ["exact", "hypot", "next_above"]
+
+import math
 
 import torch
 from torch import Tensor
@@ -30,3 +32,17 @@ def hypot(a: Tensor, b: Tensor) -> Tensor:
     large = torch.maximum(a.abs(), b.abs())
     unit = torch.where(large > 0, large, 1)
     return large * ((a / unit).square() + (b / unit).square()).sqrt()
+
+
+def next_above(x: Tensor) -> Tensor:
+    """Returns the next larger number in float64, or one that is larger by a few units of rounding if it is exported.
+
+    Example:
+        >>> (next_above(torch.tensor(1.0)) - 1).item()
+        2.220446049250313e-16
+    """
+    x = x.double()
+    if not torch.compiler.is_exporting():
+        return torch.nextafter(x, x.new_full((), math.inf))
+    limits = torch.finfo(x.dtype)
+    return x + (x.abs() * exact(2 * limits.eps, x) + exact(limits.tiny, x))
