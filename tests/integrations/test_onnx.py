@@ -35,8 +35,7 @@ SOME = {
     "monotonic": ["product"],
     "glow": ["sum"],
     "generator_positive_power": ["sum"],
-    "generator_exponential": ["polynomial_mixed", "mean"],
-    "center_of_mass": ["sum"],
+    "generator_exponential": ["polynomial_mixed"],
 }
 CHOSEN = list(EVERY_LAW) if WANTED == "all" else WANTED.split(",")
 PAIRS = {name: ["sum"] if name in INVERTED else CHOSEN for name in MAKERS} if ALL else SOME
@@ -113,7 +112,7 @@ def test_one_exported_program_for_all_sizes(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:# The axis name")  # two inputs share it
-@pytest.mark.parametrize("name", PAIRS if ALL else ["monotonic", "generator_positive_power"])
+@pytest.mark.parametrize("name", PAIRS if ALL else ["generator_positive_power"])
 def test_onnx_runtime(name: str, tmp_path: Path) -> None:
     model = Operations(name, PAIRS[name]).eval()
     program = torch.onnx.export(model, batch(name, 3, 4), dynamo=True, verbose=False, dynamic_shapes=shapes())
@@ -142,6 +141,7 @@ def test_every_layout_as_a_file(tmp_path: Path) -> None:
             torch.stack((x[0, 1], x[0, [0, 2, 3]].sum(0))),
         ),
     }
+    expected = expected if ALL else {layout: expected[layout] for layout in ("pair", "ptr", "index")}
     for layout, (feed, result) in expected.items():
         path = tmp_path / f"{layout}.onnx"
         export_onnx(model, path, layout, dim_size=2 if layout == "index" else None)  # type: ignore[arg-type]
@@ -152,7 +152,7 @@ def test_every_layout_as_a_file(tmp_path: Path) -> None:
     assert sorted(one.name for one in tmp_path.iterdir()) == sorted(f"{layout}.onnx" for layout in expected)
 
 
-@pytest.mark.parametrize("layer", ["aggregation", "bank"])
+@pytest.mark.parametrize("layer", ["aggregation", "bank"] if ALL else ["aggregation"])
 def test_layers(layer: str, tmp_path: Path) -> None:
     group = abelnet.AbelianGroup(abelnet.Generator(2, "positive power", [2.0]))
     model = abelnet.Aggregation(group) if layer == "aggregation" else GatedBank(2, seed=0).eval()
