@@ -299,6 +299,7 @@ class Operation(Configurable, nn.Module):
         """
         multisets = Multisets.of(values, self.dim, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
         check_dtype("values", multisets.values, self.bijection)
+        self.law.check_element_weights(multisets)
         encode, law, decode = self.folding
         if is_checking() and self._misses_identity():
             check_no_empty("the operation", multisets)

@@ -323,6 +323,45 @@ class Chain(Bijection):
             y = bijection.inverse(y)
         return y
 
+    @property
+    def has_log_form(self) -> bool:
+        return self._last.has_log_form
+
+    @property
+    def folds_in_logs(self) -> bool:
+        return self._last.folds_in_logs
+
+    def log(self, x: Tensor) -> Tensor:
+        return self._last.log(self._before(x))
+
+    def inverse_of_log(self, y: Tensor) -> Tensor:
+        return self._before_inverse(self._last.inverse_of_log(y))
+
+    @property
+    def log_rate(self) -> Tensor | None:
+        return self._last.log_rate
+
+    def log_base(self, x: Tensor) -> Tensor:
+        return self._last.log_base(self._before(x))
+
+    def inverse_of_log_base(self, y: Tensor) -> Tensor:
+        return self._before_inverse(self._last.inverse_of_log_base(y))
+
+    @property
+    def _last(self) -> Bijection:
+        return cast("Bijection", self.bijections[-1])
+
+    def _before(self, x: Tensor) -> Tensor:
+        """Maps elements by all bijections but the last, whose values may overflow."""
+        for bijection in list(self)[:-1]:
+            x = bijection(x)
+        return x
+
+    def _before_inverse(self, y: Tensor) -> Tensor:
+        for bijection in reversed(list(self)[:-1]):
+            y = bijection.inverse(y)
+        return y
+
     def log_abs_det(self, x: Tensor) -> Tensor:
         total = x.new_zeros(x.shape[:-1])
         for bijection in self:

@@ -44,6 +44,7 @@ class Mean(Law):
     channels = 2
     is_associative = False
     has_removal = True
+    has_real_powers = True
 
     def __init__(self, exponent: float = 1.0) -> None:
         super().__init__()
@@ -68,7 +69,7 @@ class Mean(Law):
     def reduce(self, u: Tensor, multisets: Multisets) -> Tensor:
         check_no_empty(self.name, multisets)
         # The count is known: only elements are summed.
-        count = multisets.sizes[..., None].to(u.dtype)
+        count = multisets.totals[..., None].to(u.dtype)
         return multisets.sum(u) / count**self.exponent
 
     def in_logs(self) -> LogSum:
