@@ -192,9 +192,7 @@ class Multisets:
         values, elements = torch.cat([part.values for part in parts]), None
         if any(part.element_weights is not None for part in parts):
             elements = torch.cat([part._all_element_weights() for part in parts])
-        return Multisets(
-            values, parts[0].dim, ptr=ends, targets=targets, weights=weights, element_weights=elements
-        )
+        return Multisets(values, parts[0].dim, ptr=ends, targets=targets, weights=weights, element_weights=elements)
 
     def _keep(self, there: Tensor) -> None:
         """Leaves out elements that are padding, or of weight 0."""

@@ -143,9 +143,7 @@ class SetModel(Configurable, nn.Module):
                 In sums and means it may be any number of 0 or more, in a maximum what counts is whether it is 0.
         """
         result: Tensor = self.decoder(
-            self.embed(
-                values, mask=mask, index=index, ptr=ptr, dim_size=dim_size, element_weights=element_weights
-            )
+            self.embed(values, mask=mask, index=index, ptr=ptr, dim_size=dim_size, element_weights=element_weights)
         )
         return result
 
