@@ -24,7 +24,7 @@ from abelnet.discovery.vectors.gram import InvariantFit
 from abelnet.discovery.vectors.report import LearnedVectorLaw
 from abelnet.discovery.vectors.search import MOST_COORDINATES, learn_vector_laws
 from abelnet.errors import AbelnetError, ExtrapolationWarning
-from abelnet.estimators import Regressor, check_sample_weight, not_fitted
+from abelnet.estimators import Regressor
 from abelnet.multisets import Multisets
 from abelnet.saving import load, save
 

@@ -2,7 +2,7 @@
 
 An aggregation is a module called as ``aggregation(values, index=..., dim_size=...)``, with values of shape
 :math:`(m, c)` sorted by index, that returns :math:`(n, c)`. Rivals are those of PyTorch Geometric and genagg, imported
-on use. LCM is mended: it pads sets to the largest of the batch, so that results depend on others; here it leaves padding
+on use. LCM is mended: it pads sets to the largest of the batch, so that results depend on others; here padding is left
 out.
 """
 

@@ -4,6 +4,7 @@ from abelnet.nn.aggregations import make_aggregation
 from abelnet.nn.bank import GatedBank
 from abelnet.nn.baselines import MLP, DeepSets
 from abelnet.nn.channelwise import Channelwise
+from abelnet.nn.estimators import MultisetClassifier, MultisetRegressor
 from abelnet.nn.labels import LabelDecoder
 from abelnet.nn.sets import SetModel
 from abelnet.nn.stacks import DeepSetsStack
@@ -15,6 +16,8 @@ __all__ = [
     "DeepSetsStack",
     "GatedBank",
     "LabelDecoder",
+    "MultisetClassifier",
+    "MultisetRegressor",
     "SetModel",
     "make_aggregation",
 ]

