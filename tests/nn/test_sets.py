@@ -155,7 +155,7 @@ def test_an_operation_is_an_aggregation_and_others_are_refused() -> None:
     assert net([points(4), points(2)]).shape == (2, 2)
     with pytest.raises(AbelnetError, match="aggregation: expected a Pooling, got Linear"):
         SetModel(nn.Linear(3, 2), nn.Linear(2, 2), nn.Identity())  # type: ignore[arg-type]
-    with pytest.raises(AbelnetError, match="aggregation: expected one of sum, mean, .*, got 'median'"):
+    with pytest.raises(AbelnetError, match=r"aggregation: expected one of sum, mean, .*, got 'median'"):
         make_aggregation("median", 2)
     with pytest.raises(AbelnetError, match="values: expected a tensor, a list of tensors or Multisets, got list"):
         net([])
