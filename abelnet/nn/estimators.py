@@ -27,6 +27,8 @@ from abelnet.training import Settings, train
 Array = np.ndarray[Any, np.dtype[Any]]
 OnEpoch = Callable[[int, float, float | None], None]
 
+_NO_TARGET = "y: expected a target for each set, got none; fit requires y to be passed, but the target y is None"
+
 
 class _SetEstimator(Configurable):
     """What regression and classification share: reading sets, standardization, training and saving."""
@@ -102,6 +104,11 @@ class _SetEstimator(Configurable):
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+        if len(sets.values) == 0:
+            raise AbelnetError(
+                f"X: expected sets with elements, got 0 feature(s) (shape=({len(sets)}, 0)) while a minimum of 1 is "
+                "required."
+            )
         self._mean, self._scale = _statistics(sets.values)
         self._model = self._train(self._standardized(sets), targets, outputs, weights, on_epoch)
         return self
@@ -231,6 +238,15 @@ class _SetEstimator(Configurable):
     def __sklearn_is_fitted__(self) -> bool:
         return self._model is not None
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        # Of vectors, whose coordinates are in order; a row of an array is a set of numbers, which are not.
+        for own in (tags.regressor_tags, tags.classifier_tags):
+            if own is not None:
+                own.poor_score = True
+        tags.target_tags.multi_output = tags.regressor_tags is not None
+        return tags
+
     def config(self) -> dict[str, Any]:
         if self._model is None:
             raise not_fitted("save")
@@ -271,7 +287,7 @@ class _SetEstimator(Configurable):
         return estimator
 
 
-class MultisetRegressor(Regressor, _SetEstimator):
+class MultisetRegressor(_SetEstimator, Regressor):
     r"""Regression of multisets, with the scikit-learn interface: a :class:`~abelnet.nn.SetModel` of sets of any size.
 
     Elements and targets are standardized by those of training. Training is deterministic given the seed.
@@ -306,6 +322,8 @@ class MultisetRegressor(Regressor, _SetEstimator):
     """
 
     def _read_targets(self, y: Any, count: int) -> tuple[Tensor, int]:
+        if y is None:
+            raise AbelnetError(_NO_TARGET)
         try:
             targets = torch.from_numpy(np.array(y, dtype=np.float64))
         except (TypeError, ValueError):
@@ -338,7 +356,7 @@ class MultisetRegressor(Regressor, _SetEstimator):
             self._center, self._unit = (torch.tensor(config[key], dtype=torch.float64) for key in ("center", "unit"))
 
 
-class MultisetClassifier(Classifier, _SetEstimator):
+class MultisetClassifier(_SetEstimator, Classifier):
     r"""Classification of multisets, with the scikit-learn interface: a :class:`~abelnet.nn.SetModel` of their classes.
 
     Arguments are those of :class:`MultisetRegressor`.
@@ -369,13 +387,15 @@ class MultisetClassifier(Classifier, _SetEstimator):
     """
 
     def _read_targets(self, y: Any, count: int) -> tuple[Tensor, int]:
+        if y is None:
+            raise AbelnetError(_NO_TARGET)
         classes = np.asarray(y)
         if classes.ndim == 2 and classes.shape[1] == 1:
             classes = classes[:, 0]
         if classes.shape != (count,):
             raise AbelnetError(f"y: expected one class for each of {count} sets, got shape {classes.shape}")
-        if classes.dtype.kind == "f" and not np.isfinite(classes).all():
-            raise AbelnetError("y: expected classes, got NaN or infinity")
+        if classes.dtype.kind == "f" and not (np.isfinite(classes) & (classes == np.round(classes))).all():
+            raise AbelnetError("y: expected classes, got Unknown label type: continuous, NaN or infinity")
         self.classes_, places = np.unique(classes, return_inverse=True)
         return torch.from_numpy(places.astype(np.int64)), len(self.classes_)
 
@@ -435,8 +455,6 @@ def _fresh(aggregation: Pooling | Operation) -> Pooling | Operation:
 
 def _statistics(values: Tensor) -> tuple[Tensor, Tensor]:
     """Returns mean and standard deviation of columns; that of a constant is 1."""
-    if len(values) == 0:
-        raise AbelnetError("X: expected at least one element to learn from, got only empty sets")
     spread = values.std(0, correction=0)
     return values.mean(0), torch.where(spread > 0, spread, 1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,25 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.utils.estimator_checks import check_estimator
 
 import abelnet
 from abelnet import AbelnetError, Multisets
 from abelnet.nn import MultisetClassifier, MultisetRegressor, make_aggregation
 
 Sets = list[np.ndarray[Any, np.dtype[np.float64]]]
-FAST = {"epochs": 25, "lr": 0.01, "hidden": 16, "channels": 8}
+FAST = {"epochs": 25, "lr": 0.02, "batch_size": 16, "hidden": 16, "channels": 8}
+
+ALL = "ABELNET_EXPORT" in os.environ
+OF_ROWS = "a row is a multiset, of any number of elements; the one feature of a number is the number itself"
+EXPECTED_FAILURES = {
+    "check_n_features_in": OF_ROWS,
+    "check_n_features_in_after_fitting": OF_ROWS,
+    "check_classifiers_train": OF_ROWS,
+    "check_sample_weight_equivalence_on_dense_data": "the sets of a step depend on their number and order",
+    "check_dtype_object": "every error of the input is an AbelnetError, which is a ValueError and not a TypeError",
+    "check_supervised_y_2d": "classes (R, 1) are read as (R) without a warning",
+}
 
 
 def sets(count: int = 60) -> Sets:
@@ -68,7 +81,9 @@ def test_a_data_frame_with_a_row_for_each_element() -> None:
     assert shuffled.score(mixed, series.loc[mixed["bag"].unique()]) > 0.8
     weighted = rows.assign(w=1.0)
     np.testing.assert_allclose(long.predict_proba(weighted, element_weights="w"), long.predict_proba(rows), atol=1e-6)
-    with pytest.raises(AbelnetError, match="y: expected a series indexed by the names of sets, got no target of 'bag 0'"):
+    with pytest.raises(
+        AbelnetError, match="y: expected a series indexed by the names of sets, got no target of 'bag 0'"
+    ):
         clone(long).fit(rows, series.iloc[1:])
     with pytest.raises(AbelnetError, match="X: expected a data frame with a column 'bag', got list"):
         long.predict(X)
@@ -166,6 +181,19 @@ def test_scikit_learn_selects_and_validates() -> None:
     assert np.isfinite(scores).all()
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore:Estimator's parameters changed")
+@pytest.mark.parametrize("kind", [MultisetClassifier, MultisetRegressor])
+def test_checks_of_scikit_learn(kind: Any) -> None:
+    done = check_estimator(
+        kind(epochs=3, hidden=8, channels=4), legacy=ALL, expected_failed_checks=EXPECTED_FAILURES, on_skip=None
+    )
+    failed = {one["check_name"] for one in done if one["status"] == "xfail"}
+    assert failed <= set(EXPECTED_FAILURES)
+    assert "check_n_features_in_after_fitting" in failed
+    assert sum(one["status"] == "passed" for one in done) >= (45 if ALL else 10)
+
+
 def test_what_is_refused() -> None:
     X = sets(4)
     model = MultisetRegressor(**{**FAST, "epochs": 1})  # type: ignore[arg-type]
@@ -176,7 +204,7 @@ def test_what_is_refused() -> None:
         MultisetClassifier().fit(X, [0, 1])
     with pytest.raises(AbelnetError, match="X: expected elements of 2 dimensions, got 1"):
         model.fit(X, [1.0, 2.0, 3.0, 4.0]).predict([[1.0], [2.0]])
-    with pytest.raises(AbelnetError, match="X: expected at least one element to learn from"):
+    with pytest.raises(AbelnetError, match="X: expected sets with elements, got 0 feature"):
         model.fit([[], []], [1.0, 2.0])
     with pytest.raises(AbelnetError, match="validation_fraction"):
         MultisetRegressor(validation_fraction=2.0).fit(X, [1.0] * 4)
