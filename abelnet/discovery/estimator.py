@@ -24,7 +24,7 @@ from abelnet.discovery.vectors.gram import InvariantFit
 from abelnet.discovery.vectors.report import LearnedVectorLaw
 from abelnet.discovery.vectors.search import MOST_COORDINATES, learn_vector_laws
 from abelnet.errors import AbelnetError, ExtrapolationWarning
-from abelnet.estimators import Regressor
+from abelnet.estimators import Regressor, check_sample_weight, not_fitted
 from abelnet.multisets import Multisets
 from abelnet.saving import load, save
 
@@ -342,11 +342,7 @@ class LawRegressor(Regressor, Configurable):
             range(sum(dims))
         ):
             raise AbelnetError(f"blocks: expected the coordinates of each law, {dims} of them, got {blocks!s:.80}")
-        if (
-            not isinstance(names, list)
-            or len(names) not in (0, sum(dims))
-            or not all(isinstance(n, str) for n in names)
-        ):
+        if not isinstance(names, list) or len(names) not in (0, sum(dims)) or not all(isinstance(n, str) for n in names):
             raise AbelnetError(f"names: expected {sum(dims)} names or none, got {names!s:.80}")
         model = cls(**arguments)
         model._given_names = names

@@ -215,7 +215,7 @@ class _SetEstimator(Configurable):
         columns = self._columns(X, weight_column)
         index = torch.from_numpy(_places(X[self.set_column])[0])
         rows = Multisets.from_arrays([X[columns].to_numpy()]).values
-        weights = None if weight_column is None else torch.from_numpy(X[weight_column].to_numpy(dtype=np.float64))
+        weights = None if weight_column is None else torch.from_numpy(X[weight_column].to_numpy(np.float64, copy=True))
         return Multisets(rows, rows.shape[1], index=index, element_weights=weights)
 
     def _columns(self, X: Any, weight_column: str | None) -> list[str]:

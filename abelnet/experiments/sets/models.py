@@ -98,11 +98,13 @@ def make_model(name: str, task: Task, inputs: int, sizes: Tensor) -> SetModel:
         if 2 * left >= task.parameters:
             break
 
+    pooled = layer.channels
+
     def size(width: int) -> int:
-        encoder = (inputs + 1) * width + (width + 1) * width + (width + 1) * channels
+        encoder = (inputs + 1) * width + (width + 1) * width + (width + 1) * pooled
         if aggregation.has_labels:
-            return encoder + channels * task.classes + 1
-        return encoder + (channels + 1) * width + (width + 1) * task.classes
+            return encoder + pooled * task.classes + 1
+        return encoder + (pooled + 1) * width + (width + 1) * task.classes
 
     width = min(range(1, _WIDEST), key=lambda one: abs(size(one) - left))
     return SetModel.build(
@@ -117,6 +119,11 @@ def make_model(name: str, task: Task, inputs: int, sizes: Tensor) -> SetModel:
 
 def _ours(name: str) -> Callable[[int, Tensor], Pooling]:
     return lambda channels, sizes: make_aggregation(name, channels, seed=int(torch.randint(2**62, ())))
+
+
+def _wide(channels: int, sizes: Tensor) -> Pooling:
+    # As many places as others have channels, each with a mass of its own.
+    return make_aggregation("weighted-mean", 2 * channels)
 
 
 def _pyg(name: str) -> Callable[[int, Tensor], Pooling]:
@@ -162,6 +169,7 @@ def _quann(channels: int, sizes: Tensor) -> Pooling:
 
 
 AGGREGATIONS = {
+    "wide": Aggregation("weighted mean of all channels (ours)", _wide, packages=(), is_ours=True),
     "weighted": Aggregation("weighted mean (ours)", _ours("weighted-mean"), packages=(), is_ours=True),
     "glow": Aggregation("log-mean-exp over glow (ours)", _ours("glow"), packages=(), is_ours=True),
     "lme": Aggregation("log-mean-exp (ours)", _ours("log-mean-exp"), packages=(), is_ours=True),
