@@ -37,7 +37,7 @@ def make_aggregation(name: str, channels: int, *, seed: int | None = None) -> Po
     ``"log-mean-exp"``      :math:`\frac{1}{k} \log \frac{1}{n} \sum_i e^{k x_i}` with a learned :math:`k` per channel:
                             from the mean to the maximum, whatever the size of the set
     ``"weighted-mean"``     attention pooling as a law: half of the channels are the masses of the others
-                            (:class:`~abelnet.WeightedMean`); no parameters, and the best choice on images as points
+                            (:class:`~abelnet.WeightedMean`); no parameters of its own
     ``"glow"``              log-mean-exp over a learned bijection that mixes channels,
                             :math:`\varphi^{-1}(\frac{1}{n} \sum_i \varphi(x_i))`; slower
     ``"bank"``              a :class:`~abelnet.nn.GatedBank` that finds its law: for outputs with a formula

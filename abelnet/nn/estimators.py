@@ -37,8 +37,8 @@ class _SetEstimator(Configurable):
 
     def __init__(
         self,
-        aggregation: str | Pooling | Operation = "log-mean-exp",
-        channels: int = 32,
+        aggregation: str | Pooling | Operation = "weighted-mean",
+        channels: int = 64,
         hidden: int = 64,
         epochs: int = 100,
         lr: float = 0.003,

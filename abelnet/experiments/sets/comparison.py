@@ -208,7 +208,7 @@ def _accuracy(model: SetModel, sets: Sets, points: int | None, *, generator: tor
     """Returns the accuracy of a model in percent."""
     model.eval()
     right = 0
-    for places in torch.arange(len(sets)).split(_TEST_BATCH):
+    for places in torch.split(torch.arange(len(sets)), _TEST_BATCH):
         some = sets.take(places)
         values, mask = draw_points(some, points, generator)
         right += int((model(values, mask=mask).argmax(-1) == some.labels).sum())

@@ -183,7 +183,7 @@ def _read_idx(file: tarfile.TarFile, name: str) -> Array:
     """Reads an array in the format of MNIST: its dimensions, big-endian, after four bytes, and one byte per number."""
     member = file.extractfile(name)
     if member is None:
-        raise AbelnetError(f"data: expected the file {name} in {file.name}, got none; download it again")
+        raise AbelnetError(f"data: expected the file {name} in {file.name!r}, got none; download it again")
     content = member.read()
     dims = np.frombuffer(content, ">i4", content[3], 4)
     return np.frombuffer(content, np.uint8, offset=4 + 4 * len(dims)).reshape(dims)

@@ -169,12 +169,12 @@ def _quann(channels: int, sizes: Tensor) -> Pooling:
 
 
 AGGREGATIONS = {
-    "wide": Aggregation("weighted mean of all channels (ours)", _wide, packages=(), is_ours=True),
-    "weighted": Aggregation("weighted mean (ours)", _ours("weighted-mean"), packages=(), is_ours=True),
+    "wide": Aggregation("weighted mean, 32 masses (ours)", _wide, packages=(), is_ours=True),
+    "weighted": Aggregation("weighted mean, 16 masses (ours)", _ours("weighted-mean"), packages=(), is_ours=True),
     "glow": Aggregation("log-mean-exp over glow (ours)", _ours("glow"), packages=(), is_ours=True),
     "lme": Aggregation("log-mean-exp (ours)", _ours("log-mean-exp"), packages=(), is_ours=True),
     "labels": Aggregation(
-        "weighted mean, label elements (ours)", _ours("weighted-mean"), packages=(), is_ours=True, has_labels=True
+        "weighted mean, label elements (ours)", _wide, packages=(), is_ours=True, has_labels=True
     ),
     "sum": Aggregation("sum", _pyg("SumAggregation")),
     "mean": Aggregation("mean", _pyg("MeanAggregation")),
