@@ -80,7 +80,7 @@ class WeightedMean(Law):
         a, x = u.chunk(2, -1)
         limits = torch.finfo(u.dtype)
         # Masses are measured from the largest of each set, which cancels, so that nothing overflows.
-        top = multisets.amax(a.detach()).clamp_min(-math.sqrt(limits.max))
+        top = multisets.amax(a.detach()).clamp_min(limits.min)
         mass = (self.rate * (a - multisets.spread(top))).exp()
         total, moment = multisets.sum(torch.cat((mass, mass * x), -1)).chunk(2, -1)
         total = total.clamp_min(limits.tiny)  # that of an empty set is not used, and must have finite gradients

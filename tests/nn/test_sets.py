@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -159,3 +160,28 @@ def test_an_operation_is_an_aggregation_and_others_are_refused() -> None:
         make_aggregation("median", 2)
     with pytest.raises(AbelnetError, match="values: expected a tensor, a list of tensors or Multisets, got list"):
         net([])
+
+
+@pytest.mark.parametrize("name", EXACT if "ABELNET_EXPORT" in os.environ else ["weighted-mean"])
+def test_exported_with_dynamic_sizes(name: str) -> None:
+    net = Padded(model(name))
+    batch, size = torch.export.Dim("batch"), torch.export.Dim("size")
+    shapes = {"x": {0: batch, 1: size}, "mask": {0: batch, 1: size}}
+    arguments = torch.randn(4, 9, 3), torch.ones(4, 9, dtype=torch.bool)
+    program = torch.export.export(net, arguments, dynamic_shapes=shapes).module()
+    for count, most in ((1, 1), (7, 1025), (4096, 2)):
+        x = torch.randn(count, most, 3, generator=torch.Generator().manual_seed(0))
+        mask = torch.rand(count, most, generator=torch.Generator().manual_seed(1)) < 0.7
+        mask[:, 0] = True
+        torch.testing.assert_close(program(x, mask), net(x, mask), atol=1e-5, rtol=1e-4)
+
+
+class Padded(nn.Module):
+    """Set model called with a mask."""
+
+    def __init__(self, inner: SetModel) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        return self.inner(x, mask=mask)  # type: ignore[no-any-return]
