@@ -342,7 +342,11 @@ class LawRegressor(Regressor, Configurable):
             range(sum(dims))
         ):
             raise AbelnetError(f"blocks: expected the coordinates of each law, {dims} of them, got {blocks!s:.80}")
-        if not isinstance(names, list) or len(names) not in (0, sum(dims)) or not all(isinstance(n, str) for n in names):
+        if (
+            not isinstance(names, list)
+            or len(names) not in (0, sum(dims))
+            or not all(isinstance(n, str) for n in names)
+        ):
             raise AbelnetError(f"names: expected {sum(dims)} names or none, got {names!s:.80}")
         model = cls(**arguments)
         model._given_names = names
