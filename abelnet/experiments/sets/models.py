@@ -173,9 +173,7 @@ AGGREGATIONS = {
     "weighted": Aggregation("weighted mean, 16 masses (ours)", _ours("weighted-mean"), packages=(), is_ours=True),
     "glow": Aggregation("log-mean-exp over glow (ours)", _ours("glow"), packages=(), is_ours=True),
     "lme": Aggregation("log-mean-exp (ours)", _ours("log-mean-exp"), packages=(), is_ours=True),
-    "labels": Aggregation(
-        "weighted mean, label elements (ours)", _wide, packages=(), is_ours=True, has_labels=True
-    ),
+    "labels": Aggregation("weighted mean, label elements (ours)", _wide, packages=(), is_ours=True, has_labels=True),
     "sum": Aggregation("sum", _pyg("SumAggregation")),
     "mean": Aggregation("mean", _pyg("MeanAggregation")),
     "max": Aggregation("max", _pyg("MaxAggregation")),
