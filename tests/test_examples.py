@@ -25,6 +25,7 @@ def test_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
 PAGES = {
     "scikit-learn.md": "{'only': 'folds'} x∘y = (x^2 + y^2)^(1/2)",
     "export.md": "",
+    "sets.md": "",
     "hub.md": "x∘y = (x^2 + y^2)^(1/2)",
 }
 
