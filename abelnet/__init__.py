@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from abelnet.checks import set_checks_enabled
     from abelnet.discovery import LawRegressor, NoLawError
     from abelnet.errors import AbelnetError, ExtrapolationWarning
-    from abelnet.laws import CappedSum, Constant, Law, Maximum, Mean, Minimum, Polynomial, Product, Sum
+    from abelnet.laws import CappedSum, Constant, Law, Maximum, Mean, Minimum, Polynomial, Product, Sum, WeightedMean
     from abelnet.multisets import Multisets
     from abelnet.operation import AbelianGroup, AbelianNet, AbelianSemigroup, Operation
     from abelnet.saving import load, save
@@ -58,7 +58,18 @@ _HOMES = {
     "checks": ("set_checks_enabled",),
     "discovery": ("LawRegressor", "NoLawError"),
     "errors": ("AbelnetError", "ExtrapolationWarning"),
-    "laws": ("CappedSum", "Constant", "Law", "Maximum", "Mean", "Minimum", "Polynomial", "Product", "Sum"),
+    "laws": (
+        "CappedSum",
+        "Constant",
+        "Law",
+        "Maximum",
+        "Mean",
+        "Minimum",
+        "Polynomial",
+        "Product",
+        "Sum",
+        "WeightedMean",
+    ),
     "multisets": ("Multisets",),
     "operation": ("AbelianGroup", "AbelianNet", "AbelianSemigroup", "Operation"),
     "saving": ("load", "save"),

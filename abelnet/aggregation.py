@@ -17,6 +17,7 @@ from abelnet.laws.logs import LogSum
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
 from abelnet.pooling import Pooling
+from abelnet.precision import in_own_precision
 from abelnet.segments import is_plain
 
 # Initial exponent of the number of elements if it is learned: between the fold and the mean.
@@ -87,14 +88,16 @@ class Aggregation(Pooling):
     def channels(self) -> int:  # type: ignore[override]
         return self.operation.dim
 
-    def reset_parameters(self) -> None:
+    def reset_parameters(self, seed: int | None = None) -> None:
         """Resets the operation, and the exponent if it is learned, to their initial values."""
-        self.operation.reset_parameters()
+        self.operation.reset_parameters(seed)
         if isinstance(self.exponent, Tensor):
             nn.init.constant_(self.exponent, _BETWEEN)
 
+    @in_own_precision
     def pool(self, multisets: Multisets) -> Tensor:
         check_dtype("values", multisets.values, self.operation.bijection)
+        self.operation.law.check_element_weights(multisets)
         if not is_checking():
             return self._fold(multisets)
         with set_checks_enabled(False):  # what they raise for is dealt with here
@@ -112,7 +115,7 @@ class Aggregation(Pooling):
             folded = law.reduce(encode(self._inside(multisets.values, bijection.domain)), multisets)
         empty = (multisets.sizes == 0)[..., None]
         if self.normalization != 0:
-            log = self.exponent * multisets.sizes[..., None].clamp_min(1).to(folded.dtype).log()
+            log = self.exponent * multisets.log_totals[..., None].to(folded.dtype)
             folded = folded - law.unscaled(log) if isinstance(law, LogSum) else folded * (-log).exp()
         has_empty = not is_plain(empty) or bool(empty.any())
         # Not after the inverse: its gradient at the fold of nothing may be NaN, and 0 times NaN is NaN.

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["AbelnetError", "ExtrapolationWarning"]
+__all__ = ["AbelnetError", "ExtrapolationWarning", "NotFittedError"]
 
 
 class AbelnetError(ValueError):
     """Raised for everything a caller can get wrong: names the argument, what was expected, and what was received."""
+
+
+class NotFittedError(AbelnetError, AttributeError):
+    """Raised by a method that needs a fitted model; it is scikit-learn's error as well, where that is imported."""
 
 
 class ExtrapolationWarning(UserWarning):

@@ -51,6 +51,8 @@ class Multisets:
             which requires ``capture_scalar_outputs`` and a bijection other than a glow.
         targets: Result of each set, to learn from, with shape :math:`(*)` or :math:`(*, d)`.
         weights: Weight of each set in squared errors, with shape :math:`(*)`; 1 if None.
+        element_weights: How many times each element counts, a number of 0 or more, with shape :math:`(*, n)` or
+            :math:`(N)`, or a list of tensors :math:`(n_i)`; 1 if None. Elements of weight 0 are left out.
 
     Example:
         >>> x = torch.tensor([[1.0], [2.0], [3.0]])
@@ -64,6 +66,8 @@ class Multisets:
         >>> examples = Multisets(x, 1, ptr=torch.tensor([0, 1, 3]), targets=torch.tensor([1.0, 5.0]))
         >>> examples.take(torch.tensor([1])).targets
         tensor([5.])
+        >>> Multisets(x, 1, ptr=torch.tensor([0, 1, 3]), element_weights=torch.tensor([2.0, 0.5, 1.0])).totals
+        tensor([2.0000, 1.5000])
     """
 
     def __init__(
@@ -77,6 +81,7 @@ class Multisets:
         dim_size: int | None = None,
         targets: Tensor | None = None,
         weights: Tensor | None = None,
+        element_weights: Tensor | Sequence[Tensor] | None = None,
     ) -> None:
         if mask is not None and (index is not None or ptr is not None):
             raise AbelnetError("mask: expected None with index or ptr, got a mask")
@@ -88,8 +93,15 @@ class Multisets:
         if not isinstance(values, Tensor):
             if mask is not None or index is not None or ptr is not None:
                 raise AbelnetError("values: expected one tensor with mask, index or ptr, got a list")
+            if element_weights is not None:
+                element_weights = _concatenate_weights(values, element_weights)
             values, ptr = _concatenate(values, dim)
         check_values("values", values, dim)
+        there = None if mask is None else _check_mask(values, mask).reshape(-1)
+        self.element_weights: Tensor | None = None  # with shape (N)
+        if element_weights is not None:
+            self.element_weights = _check_element_weights(values, element_weights, there)
+            there = self.element_weights > 0  # of padding it is 0
 
         self._sizes: Tensor | None = None
         self._segments: Segments | None = None
@@ -105,10 +117,10 @@ class Multisets:
             self.shape, self._limit = values.shape[:-2], values.shape[-2]
             sets = torch.arange(math.prod(self.shape), device=values.device)
             self.index = sets[:, None].expand(-1, self._limit).reshape(-1)
-            if mask is not None:
-                values = self._leave_out_padding(values, _check_mask(values, mask))
-        check_finite("values", values)
         self.values = values.reshape(-1, dim)
+        if there is not None:
+            self._keep(there)
+        check_finite("values", self.values)
         self._targets = None if targets is None else _check_targets(targets, self.shape, dim)
         self._weights = None if weights is None else _check_weights(weights, self.shape)
 
@@ -178,21 +190,33 @@ class Multisets:
         have_targets = all(part.has_targets for part in parts)
         targets = torch.cat([part._flat_targets() for part in parts]) if have_targets else None
         weights = torch.cat([part.weights.reshape(-1) for part in parts]) if any(p.has_weights for p in parts) else None
-        values = torch.cat([part.values for part in parts])
-        return Multisets(values, parts[0].dim, ptr=ends, targets=targets, weights=weights)
+        values, elements = torch.cat([part.values for part in parts]), None
+        if any(part.element_weights is not None for part in parts):
+            elements = torch.cat([part._all_element_weights() for part in parts])
+        return Multisets(values, parts[0].dim, ptr=ends, targets=targets, weights=weights, element_weights=elements)
 
-    def _leave_out_padding(self, values: Tensor, mask: Tensor) -> Tensor:
+    def _keep(self, there: Tensor) -> None:
+        """Leaves out elements that are padding, or of weight 0."""
+        weights = self.element_weights
         if not torch.compiler.is_compiling():
             try:
-                self.index = self.index[mask.reshape(-1)]
-                return values[mask]
+                self.index = self.index[there]
+                self.values = self.values[there]
+                self.element_weights = None if weights is None else weights[there]
+                return
             except RuntimeError:  # under vmap the number of elements must not depend on the mask
                 pass
         self._spare = 1
-        self.index = torch.where(mask.reshape(-1), self.index, math.prod(self.shape))
-        return torch.where(mask[..., None], values, 0)
+        self.index = torch.where(there, self.index, math.prod(self.shape))
+        self.values = torch.where(there[:, None], self.values, 0)
+        self.element_weights = None if weights is None else torch.where(there, weights, 1)
 
     def __len__(self) -> int:
+        return self.count
+
+    @property
+    def count(self) -> int:
+        """Number of sets; unlike ``len``, which is a number, it may be symbolic while an operation is exported."""
         return math.prod(self.shape)
 
     def __repr__(self) -> str:
@@ -251,6 +275,7 @@ class Multisets:
         order = self.index.argsort(stable=True)
         result = copy.copy(self)
         result.values, result.index, result._segments = self.values[order], self.index[order], None
+        result.element_weights = None if self.element_weights is None else self.element_weights[order]
         return result
 
     def take(self, sets: Tensor) -> Multisets:
@@ -268,7 +293,10 @@ class Multisets:
         rows += torch.arange(len(rows), device=rows.device)
         targets = self._flat_targets()[sets] if self.has_targets else None
         weights = self.weights.reshape(-1)[sets] if self.has_weights else None
-        return Multisets(ordered.values[rows], self.dim, ptr=ends, targets=targets, weights=weights)
+        elements = None if ordered.element_weights is None else ordered.element_weights[rows]
+        return Multisets(
+            ordered.values[rows], self.dim, ptr=ends, targets=targets, weights=weights, element_weights=elements
+        )
 
     def split(self, part: float, seed: int) -> tuple[Multisets, Multisets]:
         """Splits the batch at random in two; the second has about the given fraction, each at least one set.
@@ -309,6 +337,30 @@ class Multisets:
             result._targets = self._targets[..., list(dimensions)]
         return result
 
+    def cast(self, dtype: torch.dtype) -> Multisets:
+        """Returns the batch with elements in another floating-point dtype.
+
+        Example:
+            >>> Multisets(torch.ones(2, 3, 1), 1).cast(torch.float64).values.dtype
+            torch.float64
+        """
+        result = copy.copy(self)
+        result.values = self.values.to(dtype)
+        return result
+
+    def with_values(self, values: Tensor) -> Multisets:
+        """Returns the same sets with other rows as elements, one for each, as an encoder gives them.
+
+        Example:
+            >>> Multisets(torch.ones(2, 3, 1), 1).with_values(torch.zeros(6, 4)).dim
+            4
+        """
+        if values.ndim != 2 or values.shape[0] != self.values.shape[0]:
+            raise AbelnetError(f"values: expected shape ({self.values.shape[0]}, d), got {tuple(values.shape)}")
+        result = copy.copy(self)
+        result.values = values
+        return result
+
     def padded(self, width: int | None = None) -> tuple[Tensor, Tensor]:
         """Returns the padded layout, with zeros as padding.
 
@@ -345,8 +397,31 @@ class Multisets:
                 self._sizes = self._add(torch.ones_like(self.index)).reshape(self.shape)
         return self._sizes
 
+    @property
+    def totals(self) -> Tensor:
+        """Sum of the weights of the elements of each set, with shape :math:`(*)`; their number if they have none."""
+        if self.element_weights is None:
+            return self.sizes
+        return self.sum(torch.ones_like(self.element_weights)[:, None])[..., 0]
+
+    @property
+    def log_totals(self) -> Tensor:
+        """Logarithms of :attr:`totals`, 0 for empty sets, with shape :math:`(*)`."""
+        dtype = torch.promote_types(self.values.dtype, torch.float32)  # half precision does not count far
+        return torch.where(self.sizes == 0, 1, self.totals).to(dtype).log()
+
+    def _all_element_weights(self) -> Tensor:
+        return self.values.new_ones(len(self.values)) if self.element_weights is None else self.element_weights
+
     def sum(self, u: Tensor) -> Tensor:
-        """Returns the sum over each set of the rows of ``u``, one per element: :math:`(N, k)` to :math:`(*, k)`."""
+        """Returns the sum over each set of the rows of ``u``, one per element: :math:`(N, k)` to :math:`(*, k)`.
+
+        Each row is multiplied by the weight of its element, if elements have weights.
+        """
+        if u.dtype in (torch.float16, torch.bfloat16):
+            return self.sum(u.float()).to(u.dtype)
+        if self.element_weights is not None:
+            u = u * self.element_weights[:, None].to(u.dtype)
         total = self._add(u)
         if u.dtype != torch.float64 and self._may_exceed(_PLAIN_SIZE):
             large = self.sizes.reshape(-1, 1) > _PLAIN_SIZE
@@ -358,8 +433,8 @@ class Multisets:
         if (segments := self.segments(u)) is not None:
             return segments.amax(u).reshape(*self.shape, u.shape[-1])
         rows = self.index[:, None].expand_as(u)
-        start = u.new_full((len(self) + self._spare, u.shape[-1]), -math.inf)
-        return start.scatter_reduce(0, rows, u, "amax")[: len(self)].reshape(*self.shape, u.shape[-1])
+        start = u.new_full((self.count + self._spare, u.shape[-1]), -math.inf)
+        return start.scatter_reduce(0, rows, u, "amax")[: self.count].reshape(*self.shape, u.shape[-1])
 
     def amin(self, u: Tensor) -> Tensor:
         """Returns the minimum over each set of the rows of ``u``; ties share the gradient. Empty sets give inf."""
@@ -376,7 +451,7 @@ class Multisets:
 
     def kernels(self, *tensors: Tensor) -> tuple[Segments, ModuleType] | None:
         """Returns the sets, and compiled kernels that fold the first of the tensors; None if there are none."""
-        segments = self.segments(*tensors)
+        segments = None if self.element_weights is not None else self.segments(*tensors)  # which kernels do not have
         kernels = None if segments is None else kernels_for(tensors[0])
         return None if segments is None or kernels is None else (segments, kernels)
 
@@ -410,12 +485,15 @@ class Multisets:
         sets = sorted({round(i * len(self) / count) for i in range(count + 1)})
         places = ends[sets].tolist()
         index = self.index if segments.order is None else self.index.index_select(0, segments.order)
+        weights = self.element_weights
+        weights = weights if weights is None or segments.order is None else weights.index_select(0, segments.order)
         rows = torch.split(segments.ordered(u), [high - low for low, high in pairwise(places)])
         parts = []
         for (first, last), (low, high), values in zip(pairwise(sets), pairwise(places), rows, strict=True):
             part = copy.copy(self)
             part.values, part.index, part.shape = values, index[low:high] - first, torch.Size([last - first])
             part._sizes = part._segments = part._targets = part._weights = None
+            part.element_weights = None if weights is None else weights[low:high]
             parts.append(part)
         return parts
 
@@ -428,13 +506,15 @@ class Multisets:
             >>> (x / multisets.spread(multisets.sum(x))).tolist()
             [[0.25], [1.0], [0.75]]
         """
-        rows = results.reshape(len(self), -1)
+        rows = results.reshape(self.count, results.shape[-1])
         return (F.pad(rows, (0, 0, 0, 1)) if self._spare else rows).index_select(0, self.index)
 
     def _flat_targets(self) -> Tensor:
         return self.targets.reshape(len(self), *self.targets.shape[len(self.shape) :])
 
     def _may_exceed(self, size: int) -> bool:
+        if torch.compiler.is_exporting():
+            return True  # one program is for sets of any size
         if self._limit <= size or not _may_read(self.index):
             return self._limit > size
         try:
@@ -447,9 +527,9 @@ class Multisets:
     def _add(self, u: Tensor) -> Tensor:
         if u.ndim == 2 and (segments := self.segments(u)) is not None:
             return segments.sum(u)
-        start = u.new_zeros((len(self) + self._spare, *u.shape[1:]))
+        start = u.new_zeros((self.count + self._spare, *u.shape[1:]))
         total = start.index_add(0, self.index, u)
-        return total[: len(self)] if self._spare else total
+        return total[: self.count] if self._spare else total
 
 
 def _ends(sizes: Tensor) -> Tensor:
@@ -475,6 +555,27 @@ def _check_weights(weights: Tensor, shape: torch.Size) -> Tensor:
     if bool((weights < 0).any()):
         raise AbelnetError(f"weights: expected no negative weight, got {float(weights.min()):g}")
     return weights
+
+
+def _check_element_weights(values: Tensor, weights: Tensor | Sequence[Tensor], there: Tensor | None) -> Tensor:
+    """Returns the weights of elements, with shape :math:`(N)`, of which those of padding are 0."""
+    if not isinstance(weights, Tensor) or weights.shape != values.shape[:-1]:
+        got = tuple(weights.shape) if isinstance(weights, Tensor) else type(weights).__name__
+        raise AbelnetError(f"element_weights: expected shape {tuple(values.shape[:-1])}, one per element, got {got}")
+    weights = weights.reshape(-1).to(values.dtype)
+    if there is not None:
+        weights = torch.where(there, weights, 0)
+    check_finite("element_weights", weights)
+    if is_checking() and peek((weights < 0).any(), False):
+        raise AbelnetError(f"element_weights: expected no negative weight, got {float(weights.min()):g}")
+    return weights
+
+
+def _concatenate_weights(sets: Sequence[Tensor], weights: Tensor | Sequence[Tensor]) -> Tensor:
+    shapes = [tuple(one.shape[:1]) for one in sets]
+    if isinstance(weights, Tensor) or [tuple(one.shape) for one in weights] != shapes:
+        raise AbelnetError("element_weights: expected a list with one weight per element of each set, got another")
+    return torch.cat(list(weights))
 
 
 def _concatenate(sets: Sequence[Tensor], dim: int) -> tuple[Tensor, Tensor]:
@@ -512,7 +613,7 @@ def _check_mask(values: Tensor, mask: Tensor) -> Tensor:
 
 def _check_index(values: Tensor, index: Tensor) -> Tensor:
     index = _check_places("index", index)
-    if len(index) != len(values):
+    if not torch.compiler.is_exporting() and index.shape[0] != values.shape[0]:
         raise AbelnetError(f"index: expected {len(values)} entries, one per element, got {len(index)}")
     return index
 
@@ -541,22 +642,35 @@ def _from_ptr(
 ) -> tuple[torch.Size, Tensor, int]:
     _check_rows(values)
     ptr = _check_places("ptr", ptr)
-    if len(ptr) == 0:
+    if torch.compiler.is_exporting():
+        return _from_symbolic_ptr(values, ptr)
+    rows, count = values.shape[0], ptr.shape[0] - 1
+    if count < 0:
         raise AbelnetError("ptr: expected at least one entry, got none")
-    if dim_size is not None and dim_size != len(ptr) - 1:
-        raise AbelnetError(f"dim_size: expected {len(ptr) - 1}, the number of sets of ptr, got {dim_size}")
+    if dim_size is not None and dim_size != count:
+        raise AbelnetError(f"dim_size: expected {count}, the number of sets of ptr, got {dim_size}")
     sizes = ptr.diff()
     if is_checking():
         if peek((ptr[0] != 0) | (ptr[-1] != len(values)), False):
             raise AbelnetError(f"ptr: expected to run from 0 to {len(values)}, got {int(ptr[0])} to {int(ptr[-1])}")
         if peek((sizes < 0).any(), False):
             raise AbelnetError("ptr: expected ascending entries, got a descending one")
-    sets = torch.arange(len(sizes), device=values.device)
-    places = torch.repeat_interleave(sets, sizes, output_size=len(values))
+    sets = torch.arange(count, device=values.device)
+    places = torch.repeat_interleave(sets, sizes, output_size=rows)
     if index is not None and is_checking() and peek((_check_index(values, index) != places).any(), False):
         raise AbelnetError("index, ptr: expected the same sets, got different ones; pass only one of them")
     may_read = len(sizes) > 0 and _may_read(sizes)
     return torch.Size([len(sizes)]), places, peek(sizes.amax(), len(values)) if may_read else len(values)
+
+
+def _from_symbolic_ptr(values: Tensor, ptr: Tensor) -> tuple[torch.Size, Tensor, int]:
+    """Returns what :func:`_from_ptr` does, for any number of rows and sets, which nothing may depend on."""
+    rows, ones = values.shape[0], torch.ones_like(ptr)
+    # The set of a row is the number of sets that begin at or before it, less one.
+    begins = torch.zeros(rows + 1, dtype=torch.long, device=values.device).index_add(0, ptr, ones)
+    # One less than a size that may be 2 may be 1, which would be taken for a dimension that broadcasts.
+    count: int = (ones.sum() - 1).item()  # type: ignore[assignment]
+    return torch.Size([count]), begins[:rows].cumsum(0) - 1, rows
 
 
 def _may_read(x: Tensor) -> bool:

@@ -34,6 +34,7 @@ from abelnet.laws import Law, Mean, Polynomial, Product, Sum
 from abelnet.laws.base import check_no_empty
 from abelnet.laws.logs import LogSum
 from abelnet.multisets import Multisets, MultisetValues
+from abelnet.precision import in_own_precision
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -170,6 +171,7 @@ class Operation(Configurable, nn.Module):
         shift = Affine(self.dim, shift=float(identity[0]), device=like.device, dtype=like.dtype)
         return Operation(Chain(self.bijection, shift), self.law)
 
+    @in_own_precision
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         r"""Combines :math:`x` and :math:`y` of shapes that broadcast to :math:`(*, d)` into :math:`x \circ y`."""
         encode, law, decode = self.folding
@@ -203,20 +205,24 @@ class Operation(Configurable, nn.Module):
         like = next(self.bijection.parameters(), absorbing)
         return self.bijection.inverse(absorbing.to(like.device, like.dtype))
 
+    @in_own_precision
     def inverse(self, x: Tensor) -> Tensor:
         r"""Returns the inverse :math:`x^{-1}`, with :math:`x \circ x^{-1} = e`; groups only."""
         (u,) = self._encode(self.bijection, x=x)
         return self.bijection.inverse(self._inverted(u))
 
+    @in_own_precision
     def divide(self, x: Tensor, y: Tensor) -> Tensor:
         r"""Returns the quotient :math:`x \circ y^{-1}`, which combined with :math:`y` gives :math:`x`; groups only."""
         u, v = self._encode(self.bijection, x=x, y=y)
         return self.bijection.inverse(self.law.combine(u, self._inverted(v)))
 
+    @in_own_precision
     def analogy(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
         r"""Solves :math:`a : b = c : ?` by :math:`b \circ a^{-1} \circ c`; groups only."""
         return self._analogy(*self._encode(self.bijection, a=a, b=b, c=c))
 
+    @in_own_precision
     def analogies(self, elements: Tensor, index: Tensor) -> Tensor:
         r"""Solves a batch of analogies between shared elements, mapping each by :math:`\varphi` once; groups only.
 
@@ -242,6 +248,7 @@ class Operation(Configurable, nn.Module):
         (encoded,) = self._encode(self.bijection, elements=elements)
         return self._analogy(*F.embedding(index, encoded).unbind(-2))
 
+    @in_own_precision
     def power(self, x: Tensor, n: float) -> Tensor:
         r"""Combines ``n`` copies of :math:`x`: :math:`x^n = x \circ \dots \circ x`.
 
@@ -260,6 +267,7 @@ class Operation(Configurable, nn.Module):
         (u,) = self._encode(encode, x=x)
         return decode(law.power(u, float(n)))
 
+    @in_own_precision
     def reduce(
         self,
         values: MultisetValues,
@@ -291,11 +299,13 @@ class Operation(Configurable, nn.Module):
         """
         multisets = Multisets.of(values, self.dim, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
         check_dtype("values", multisets.values, self.bijection)
+        self.law.check_element_weights(multisets)
         encode, law, decode = self.folding
         if is_checking() and self._misses_identity():
             check_no_empty("the operation", multisets)
         return decode(law.reduce(encode(multisets.values), multisets)).contiguous()
 
+    @in_own_precision
     def mean(
         self,
         values: MultisetValues,
@@ -319,6 +329,7 @@ class Operation(Configurable, nn.Module):
         mean = Operation(self.bijection, Mean())
         return mean.reduce(values, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
 
+    @in_own_precision
     def cumulative(self, values: Tensor) -> Tensor:
         r"""Returns the prefix scan :math:`x_1, x_1 \circ x_2, \dots` along the elements of :math:`(*, n, d)`."""
         encode, law, decode = self.folding
@@ -381,8 +392,9 @@ class Operation(Configurable, nn.Module):
         identity = self.law.identity(self.dim)
         if identity is None or not self.bijection.has_log_form:
             return False
-        low, high = (torch.as_tensor(end) for end in self.bijection.codomain)
-        return not bool(((identity > low) & (identity < high)).all())
+        device = next(self.bijection.parameters(), identity).device
+        identity, low, high = (torch.as_tensor(end, device=device) for end in (identity, *self.bijection.codomain))
+        return not peek(((identity > low) & (identity < high)).all(), True)
 
     def _encode(self, encode: Callable[[Tensor], Tensor], **elements: Tensor) -> Sequence[Tensor]:
         """Maps all elements by the bijection, or its logarithm, in one pass if a wider matrix product pays off."""
@@ -391,7 +403,9 @@ class Operation(Configurable, nn.Module):
             check_dtype(name, x, self.bijection)
             check_finite(name, x)
         shapes = [tuple(x.shape) for x in elements.values()]
-        if any(len({*sizes} - {1}) > 1 for sizes in zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)):
+        if not torch.compiler.is_exporting() and any(  # where sizes are symbolic
+            len({*sizes} - {1}) > 1 for sizes in zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)
+        ):
             got = " and ".join(map(str, shapes))
             raise AbelnetError(f"{', '.join(elements)}: expected shapes that broadcast, got {got}")
         # Elementwise maps gain nothing from one pass, and separately they are commutative to the last bit: torch may
@@ -399,7 +413,7 @@ class Operation(Configurable, nn.Module):
         if len(elements) == 1 or self.bijection.is_elementwise:
             return [encode(x) for x in elements.values()]
         rows = [x.reshape(-1, self.dim) for x in elements.values()]
-        encoded = torch.split(encode(torch.cat(rows)), [len(row) for row in rows])
+        encoded = torch.split(encode(torch.cat(rows)), [row.shape[0] for row in rows])
         return [u.reshape(x.shape) for u, x in zip(encoded, elements.values(), strict=True)]
 
     def _analogy(self, u: Tensor, v: Tensor, w: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Pooling"]
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from torch import Tensor, nn
 
@@ -41,6 +42,7 @@ class Pooling(Configurable, nn.Module, ABC):
         index: Tensor | None = None,
         ptr: Tensor | None = None,
         dim_size: int | None = None,
+        element_weights: Tensor | Sequence[Tensor] | None = None,
     ) -> Tensor:
         r"""Aggregates each set.
 
@@ -50,11 +52,20 @@ class Pooling(Configurable, nn.Module, ABC):
             index: Set of each element, :math:`(N)`, in any order.
             ptr: Offset of each set, and :math:`N`, as in CSR, :math:`(B + 1)`.
             dim_size: Number of sets :math:`B` with ``index``.
+            element_weights: How many times each element counts, :math:`(*, n)`, :math:`(N)` or a list; once if None.
 
         Returns:
             One result per set, :math:`(*, c)` or :math:`(B, c)`.
         """
-        multisets = Multisets.of(values, self.channels, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
+        multisets = Multisets.of(
+            values,
+            self.channels,
+            mask=mask,
+            index=index,
+            ptr=ptr,
+            dim_size=dim_size,
+            element_weights=element_weights,
+        )
         return self.pool(multisets).contiguous()  # layers such as GATConv call .view on what they get
 
     @abstractmethod

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import sympy
 import torch
-from cases import BIJECTIONS, GROUPS, IDENTITY_LIKE, LAWS, relative_error
+from cases import BIJECTIONS, FAMILY_CASES, GROUPS, IDENTITY_LIKE, LAWS, VECTOR_CASES, relative_error
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -309,3 +309,25 @@ def test_centered_it_is_a_law_with_the_identity_zero_that_saves_and_resets(tmp_p
     assert torch.equal(loaded(x, y), operation(x, y))
     for same in (AbelianGroup(Affine(2)), Operation(Affine(2), Maximum())):
         assert same.centered() is same
+
+
+def test_constructed_on_the_meta_device() -> None:
+    makers = BIJECTIONS | {
+        f"generator {name}": lambda dtype, case=case: Generator(3, case[0], case[1], dtype=dtype)  # type: ignore[misc]
+        for name, case in FAMILY_CASES.items()
+    }
+    pairs = [(name, "sum") for name in makers] + [("spline", law) for law in LAWS]
+    for name, law in pairs:
+        with torch.device("meta"):
+            operation = Operation(makers[name](torch.float32), LAWS[law]())
+            x = torch.empty(4, 5, 3)
+        assert all(tensor.is_meta for tensor in operation.state_dict().values()), name
+        assert operation(x, x).shape == (4, 5, 3)
+        assert operation.reduce(x).is_meta
+
+
+@pytest.mark.parametrize("name", VECTOR_CASES)
+def test_invariants_constructed_on_the_meta_device(name: str) -> None:
+    with torch.device("meta"):
+        group = AbelianGroup(VECTOR_CASES[name][0](torch.float32))
+    assert all(tensor.is_meta for tensor in group.state_dict().values())

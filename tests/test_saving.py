@@ -154,6 +154,19 @@ def test_a_folder_of_version_0_1_0_still_loads() -> None:
     np.testing.assert_allclose(model.predict(sets), expected, rtol=1e-13, atol=1e-13)  # some are sums that cancel
 
 
+def test_folders_of_the_first_format_load_for_ever() -> None:
+    """Saved when the format was 1; these files are never written again."""
+    folder = DATA / "format-1"
+    known = json.loads((folder / "expected.json").read_text())
+    values, ptr = torch.tensor(known["values"], dtype=torch.float64), torch.tensor(known["ptr"])
+    operation, bank, law = (abelnet.load(folder / name) for name in ("operation", "bank", "law"))
+    results = known["results"]
+    torch.testing.assert_close(operation.reduce(values, ptr=ptr).tolist(), results["operation"], rtol=1e-12, atol=0)
+    torch.testing.assert_close(bank.eval()(values.float(), ptr=ptr).tolist(), results["bank"], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(law.predict(known["sets"]), results["law"], rtol=1e-12)
+    assert law.feature_names_in_.tolist() == known["names"]
+
+
 def write(folder: Path, content: Any, tensors: dict[str, torch.Tensor]) -> None:
     """Writes a model file as a hostile user would, with the right checksum."""
     text = json.dumps(content)

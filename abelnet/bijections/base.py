@@ -2,7 +2,7 @@ r"""Base classes of bijections, and their composition."""
 
 from __future__ import annotations
 
-__all__ = ["Bijection", "Chain", "Elementwise", "draw_seeds"]
+__all__ = ["Bijection", "Chain", "Elementwise", "draw_seeds", "seeded"]
 
 import copy
 import math
@@ -328,6 +328,45 @@ class Chain(Bijection):
             y = bijection.inverse(y)
         return y
 
+    @property
+    def has_log_form(self) -> bool:
+        return self._last.has_log_form
+
+    @property
+    def folds_in_logs(self) -> bool:
+        return self._last.folds_in_logs
+
+    def log(self, x: Tensor) -> Tensor:
+        return self._last.log(self._before(x))
+
+    def inverse_of_log(self, y: Tensor) -> Tensor:
+        return self._before_inverse(self._last.inverse_of_log(y))
+
+    @property
+    def log_rate(self) -> Tensor | None:
+        return self._last.log_rate
+
+    def log_base(self, x: Tensor) -> Tensor:
+        return self._last.log_base(self._before(x))
+
+    def inverse_of_log_base(self, y: Tensor) -> Tensor:
+        return self._before_inverse(self._last.inverse_of_log_base(y))
+
+    @property
+    def _last(self) -> Bijection:
+        return cast("Bijection", self.bijections[-1])
+
+    def _before(self, x: Tensor) -> Tensor:
+        """Maps elements by all bijections but the last, whose values may overflow."""
+        for bijection in list(self)[:-1]:
+            x = bijection(x)
+        return x
+
+    def _before_inverse(self, y: Tensor) -> Tensor:
+        for bijection in reversed(list(self)[:-1]):
+            y = bijection.inverse(y)
+        return y
+
     def log_abs_det(self, x: Tensor) -> Tensor:
         total = x.new_zeros(x.shape[:-1])
         for bijection in self:
@@ -389,7 +428,12 @@ class Chain(Bijection):
 
 def draw_seeds(seed: int, count: int) -> list[int | None]:
     """Draws random seeds, one for each part of a bijection."""
-    return torch.randint(2**62, (count,), generator=torch.Generator().manual_seed(seed)).tolist()
+    return torch.randint(2**62, (count,), generator=torch.Generator().manual_seed(seed), device="cpu").tolist()
+
+
+def seeded(seed: int | None, device: torch.device) -> torch.Generator | None:
+    """Returns a random generator of a device; None without a seed, and on the meta device, where nothing is drawn."""
+    return None if seed is None or device.type == "meta" else torch.Generator(device).manual_seed(seed)
 
 
 def _image(bijection: Bijection, region: Region) -> Region:

@@ -16,7 +16,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from abelnet.bijections.base import Bijection, Chain, draw_seeds
+from abelnet.bijections.base import Bijection, Chain, draw_seeds, seeded
 from abelnet.bijections.slopes import Enclosure
 from abelnet.checks import check_count, check_values
 from abelnet.errors import AbelnetError
@@ -115,9 +115,7 @@ class GlowCoupling(_ColumnBijection):
 
     def reset_parameters(self, seed: int | None = None) -> None:
         """Initializes all layers as in ``nn.Linear``, with the last layers scaled by the gain."""
-        generator = None
-        if seed is not None:
-            generator = torch.Generator(next(self.parameters()).device).manual_seed(seed)
+        generator = seeded(seed, next(self.parameters()).device)
         for subnet in (self.subnet1, self.subnet2):
             subnet.reset_parameters(generator)
 
@@ -295,8 +293,9 @@ class Permutation(_ColumnBijection):
 
     def reset_parameters(self, seed: int | None = None) -> None:
         """Sets the given order, or draws one."""
-        generator = None if seed is None else torch.Generator().manual_seed(seed)
-        start = self._start
+        if self.order.is_meta:
+            return
+        generator, start = seeded(seed, torch.device("cpu")), self._start
         drawn = torch.randperm(self.dim, generator=generator) if start is None else torch.tensor(start)
         self.order.copy_(drawn)
         self.inverse_order.copy_(drawn.argsort())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import torch
 from torch import Tensor, nn
 
-from abelnet.bijections.base import Elementwise
+from abelnet.bijections.base import Elementwise, seeded
 from abelnet.bijections.polyline import Polyline
 from abelnet.checks import check_count, check_values
 from abelnet.errors import AbelnetError
@@ -76,7 +76,7 @@ class Monotonic(Elementwise):
 
     def reset_parameters(self, seed: int | None = None) -> None:
         """Initializes lines at random, close to the line ``near`` if given."""
-        generator = None if seed is None else torch.Generator(self.bias.device).manual_seed(seed)
+        generator = seeded(seed, self.bias.device)
         slope, offset = self.near or (1.0, 0.0)
         spread = 1.0 if self.near is None else _SPREAD
         nn.init.constant_(self.raw_sign, 1 - 1e-3)
@@ -102,7 +102,8 @@ class Monotonic(Elementwise):
 
     def sign(self) -> Tensor:
         """The sign term :math:`s`, with shape :math:`(d)`; never 0."""
-        return self.raw_sign + torch.copysign(torch.full_like(self.raw_sign, 1e-3), self.raw_sign.detach())
+        # By comparison, since ONNX has no copysign.
+        return self.raw_sign + torch.where(self.raw_sign.detach() < 0, -1e-3, 1e-3).to(self.raw_sign)
 
     def lines(self, x: Tensor, *, inverse: bool = False) -> Tensor:
         """Which line decides each value of :math:`f(x)`, or of :math:`f^{-1}(x)`.

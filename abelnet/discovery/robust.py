@@ -203,11 +203,11 @@ def _is_systematic(found: _Fitted, screening: Screening) -> bool:
 
 
 def _weighted(examples: Multisets, units: Array) -> Multisets:
-    """Returns the examples weighted by the inverse variance of their noise, with mean weight 1."""
+    """Returns the examples weighted, in addition, by the inverse variance of their noise, with mean weight 1."""
     if (units == 1).all():
         return examples
     inverse = np.square(units.min() / units)
-    weights = torch.from_numpy(inverse / inverse.mean())
+    weights = examples.weights * torch.from_numpy(inverse / inverse.mean())
     return Multisets(examples.values, examples.dim, ptr=examples.ptr, targets=examples.targets, weights=weights)
 
 

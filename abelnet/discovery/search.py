@@ -390,8 +390,8 @@ def _check_enough(examples: Multisets) -> None:
     several = int((examples.sizes > 1).sum())
     if several < 4:
         raise AbelnetError(
-            f"X: expected at least 4 different sets of two or more elements, got {several}; a set of one element "
-            "says nothing about how elements combine"
+            f"X: expected at least 4 different sets of two or more elements, got {several} (n_samples={len(examples)}, "
+            f"n_features={examples.dim}); a set of one element says nothing about how elements combine"
         )
 
 

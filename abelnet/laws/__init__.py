@@ -8,5 +8,18 @@ from abelnet.laws.mean import Mean
 from abelnet.laws.polynomial import Polynomial
 from abelnet.laws.product import Product
 from abelnet.laws.sum import Sum
+from abelnet.laws.weighted_mean import WeightedMean
 
-__all__ = ["CappedSum", "Constant", "Law", "Maximum", "Mean", "Minimum", "PlainForm", "Polynomial", "Product", "Sum"]
+__all__ = [
+    "CappedSum",
+    "Constant",
+    "Law",
+    "Maximum",
+    "Mean",
+    "Minimum",
+    "PlainForm",
+    "Polynomial",
+    "Product",
+    "Sum",
+    "WeightedMean",
+]

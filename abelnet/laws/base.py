@@ -68,6 +68,22 @@ class Law(Configurable, nn.Module, ABC):
         return False
 
     @property
+    def has_real_powers(self) -> bool:
+        """Whether an element can count any number of times, such as 1/2; otherwise only whole numbers of times."""
+        return self.is_group
+
+    def check_element_weights(self, multisets: Multisets) -> None:
+        """Raises unless elements can count as many times as their weights say."""
+        weights = multisets.element_weights
+        if weights is None or self.has_real_powers or not is_checking():
+            return
+        if peek((weights != weights.round()).any(), False):
+            raise AbelnetError(
+                f"element_weights: expected whole numbers, since {self.name} has no other powers, got others; use a "
+                "group, a mean or a maximum"
+            )
+
+    @property
     def has_removal(self) -> bool:
         """Whether states can be subtracted, so that an element that was added can be removed again."""
         return self.is_group

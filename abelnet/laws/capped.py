@@ -68,7 +68,7 @@ class CappedSum(Law):
             raise AbelnetError(f"cap: expected a number other than 0, got {self.cap.tolist()}")
 
     def combine(self, u: Tensor, v: Tensor) -> Tensor:
-        return self.lower(self.lift(u) + self.lift(v), torch.result_type(u, v))
+        return self.lower(self.lift(u) + self.lift(v), torch.promote_types(u.dtype, v.dtype))
 
     def lift(self, u: Tensor) -> Tensor:
         return self._clamped(u.double() + self.shift)

@@ -47,7 +47,7 @@ class Constant(Law):
         self.register_buffer("alpha", coefficient("alpha", alpha, device, dtype))
 
     def combine(self, u: Tensor, v: Tensor) -> Tensor:
-        return self.alpha.to(torch.result_type(u, v)).expand_as(torch.maximum(u, v))
+        return self.alpha.to(torch.promote_types(u.dtype, v.dtype)).expand_as(torch.maximum(u, v))
 
     def lift(self, u: Tensor) -> Tensor:
         return torch.cat((u, torch.ones_like(u)), -1)

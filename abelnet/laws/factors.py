@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from abelnet.portable import exact
+
 if TYPE_CHECKING:
     from sympy import Expr
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 def is_zero(factor: Tensor) -> Tensor:
     """Returns a mask of the zero factors."""
     # Denormal factors count as zeros: the gradient of their logarithm would overflow.
-    return factor.abs() < torch.finfo(factor.dtype).tiny
+    return factor.abs() < exact(torch.finfo(factor.dtype).tiny, factor)
 
 
 def pack(log: Tensor, factor: Tensor, zero: Tensor) -> Tensor:

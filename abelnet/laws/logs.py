@@ -48,6 +48,8 @@ class LogSum:
             return self._normalized(_fused(u, self.rate, None, multisets, kernels), multisets)
         rate = self.rate
         segments = multisets.segments(u) if rate is None else multisets.segments(u, rate)
+        if multisets.element_weights is not None:
+            segments = None  # the fused gradient is not that of weights
         if segments is not None and rate is not None and bool((rate > 0).any() & (rate < 0).any()):
             # Some channels would be measured from their largest elements, others from their smallest.
             u, rate = rate * u, None
@@ -71,7 +73,7 @@ class LogSum:
     def _normalized(self, result: Tensor, multisets: Multisets) -> Tensor:
         if self.exponent == 0:
             return result
-        return result - self.unscaled(self.exponent * multisets.sizes[..., None].clamp_min(1).to(result.dtype).log())
+        return result - self.unscaled(self.exponent * multisets.log_totals[..., None].to(result.dtype))
 
     def cumulative(self, u: Tensor) -> Tensor:
         """Returns the prefix scan :math:`u_1, u_1 * u_2, \\dots` along the elements of :math:`(*, n, d)`."""

@@ -22,7 +22,8 @@ class Maximum(Law):
 
     .. math:: u * v = \max(u, v)
 
-    In :meth:`combine` and :meth:`reduce`, tied largest elements share the gradient.
+    In :meth:`combine` and :meth:`reduce`, tied largest elements share the gradient. An element that counts any number
+    of times above 0 counts once.
 
     Example:
         >>> Maximum().combine(torch.tensor([1.0]), torch.tensor([2.0]))
@@ -30,6 +31,7 @@ class Maximum(Law):
     """
 
     aggregate = "max"
+    has_real_powers = True
 
     def combine(self, u: Tensor, v: Tensor) -> Tensor:
         return torch.maximum(u, v)

@@ -44,6 +44,7 @@ class Mean(Law):
     channels = 2
     is_associative = False
     has_removal = True
+    has_real_powers = True
 
     def __init__(self, exponent: float = 1.0) -> None:
         super().__init__()
@@ -75,7 +76,7 @@ class Mean(Law):
         return log_sum(x, offset, least, multisets) / self._divisor(multisets, x.dtype)
 
     def _divisor(self, multisets: Multisets, dtype: torch.dtype) -> Tensor:
-        count = multisets.sizes[..., None].to(dtype)
+        count = multisets.totals[..., None].to(dtype)
         return count if self.exponent == 1 else count**self.exponent
 
     def in_logs(self) -> LogSum:

@@ -16,6 +16,7 @@ from abelnet.laws.base import Law, PlainForm, coefficient
 from abelnet.laws.constant import Constant
 from abelnet.laws.factors import factor_states, is_zero, limit_beside_zeros, pack, product_of_states, unpack
 from abelnet.multisets import Multisets
+from abelnet.portable import exact
 from abelnet.segments import composed_gradients, is_plain
 from abelnet.symbols import symbolic_number
 
@@ -117,7 +118,7 @@ class Polynomial(Law):
 
     def combine(self, u: Tensor, v: Tensor) -> Tensor:
         gamma, beta, shift = self._coefficients()
-        dtype = torch.result_type(u, v)
+        dtype = torch.promote_types(u.dtype, v.dtype)
         u, v = u.double(), v.double()
         return (beta * (u + v + shift) + gamma * (u * v)).to(dtype)
 
@@ -266,7 +267,8 @@ class _Log(torch.autograd.Function):
         if factor is not None:
             log = torch.where(z > -_NEAR, log, factor.abs().log_())
         log = log.div_(_nonzero(gamma)) if is_plain(w) else log / _nonzero(gamma)
-        return torch.where(gamma.abs() < _TINY, w, log) if _may_be((gamma.abs() < _TINY).any()) else log
+        tiny = gamma.abs() < exact(_TINY, gamma)
+        return torch.where(tiny, w, log) if _may_be(tiny.any()) else log
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor | None, Tensor], output: Tensor) -> None:
@@ -323,7 +325,8 @@ class _Expm1(torch.autograd.Function):
     @staticmethod
     def forward(t: Tensor, gamma: Tensor) -> Tensor:
         power = (gamma * t).expm1_().div_(_nonzero(gamma))
-        return torch.where(gamma.abs() < _TINY, t, power) if _may_be((gamma.abs() < _TINY).any()) else power
+        tiny = gamma.abs() < exact(_TINY, gamma)
+        return torch.where(tiny, t, power) if _may_be(tiny.any()) else power
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:

@@ -262,6 +262,8 @@ class GatedBank(Pooling):
 
     def pool(self, multisets: Multisets) -> Tensor:
         check_dtype("values", multisets.values, self)
+        if multisets.element_weights is not None:
+            raise AbelnetError("element_weights: expected None for a bank, got weights; aggregate with bank.harden()")
         if self.training:
             self._measure(multisets.values)
         unit = torch.where(self.unit > 0, self.unit, 1)

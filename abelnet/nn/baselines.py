@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from abelnet.bijections.base import draw_seeds, seeded
 from abelnet.checks import check_one_dtype, check_values
 from abelnet.config import Configurable
 from abelnet.errors import AbelnetError
@@ -50,7 +51,7 @@ class MLP(Configurable, nn.Module):
 
     def reset_parameters(self, seed: int | None = None) -> None:
         """Initializes parameters like ``nn.Linear``."""
-        generator = None if seed is None else torch.Generator(self.biases[0].device).manual_seed(seed)
+        generator = seeded(seed, self.biases[0].device)
         for weight, bias in zip(self.weights, self.biases, strict=True):
             bound = 1 / math.sqrt(weight.shape[-1])
             nn.init.uniform_(weight, -bound, bound, generator=generator)
@@ -112,10 +113,7 @@ class DeepSets(Configurable, nn.Module):
         if layers < 1:
             raise AbelnetError(f"layers: expected at least 1, got {layers}")
         between = [hidden] * (layers - 1)
-        first: int | None = None
-        second: int | None = None
-        if seed is not None:
-            first, second = torch.randint(2**62, (2,), generator=torch.Generator().manual_seed(seed)).tolist()
+        first, second = (None, None) if seed is None else draw_seeds(seed, 2)
         self.inner = MLP([dim, *between, middle], seed=first, device=device, dtype=dtype)
         self.outer = MLP([middle, *between, dim], seed=second, device=device, dtype=dtype)
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from abelnet.aggregation import Aggregation
+from abelnet.bijections.base import draw_seeds
 from abelnet.errors import AbelnetError
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
@@ -57,10 +58,11 @@ class Channelwise(Pooling):
     def channels(self) -> int:  # type: ignore[override]
         return len(self._places)
 
-    def reset_parameters(self) -> None:
+    def reset_parameters(self, seed: int | None = None) -> None:
         """Resets all operations to their initial values."""
-        for operation in self.operations:
-            operation.reset_parameters()
+        seeds = [None] * len(self.operations) if seed is None else draw_seeds(seed, len(self.operations))
+        for operation, own in zip(self.operations, seeds, strict=True):
+            operation.reset_parameters(own)
 
     def pool(self, multisets: Multisets) -> Tensor:
         if len(self.parts) == 1:

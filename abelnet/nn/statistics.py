@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from abelnet.bijections.base import seeded
 from abelnet.nn.members import Exponentials, Extremes, Member, Scene, Totals
 from abelnet.segments import Segments, composed_gradients
 
@@ -118,7 +119,7 @@ class Network(nn.Module):
     @torch.no_grad()
     def reset_parameters(self, seed: int | None = None) -> None:
         """Draws the initial values anew."""
-        generator = None if seed is None else torch.Generator(self.weight1.device).manual_seed(seed)
+        generator = seeded(seed, self.weight1.device)
         for member in self.members():
             member.reset_parameters()
         self.location.reset_parameters()

@@ -14,6 +14,8 @@ from abelnet.experiments import universality as experiment
 from abelnet.experiments.graphs.data import TASKS
 from abelnet.experiments.graphs.models import FORMS
 from abelnet.experiments.graphs.rivals import AGGREGATIONS
+from abelnet.experiments.sets.data import TASKS as SET_TASKS
+from abelnet.experiments.sets.models import AGGREGATIONS as SET_AGGREGATIONS
 from abelnet.experiments.synthetic.comparison import MODELS
 from abelnet.experiments.synthetic.data import OPERATIONS
 from abelnet.experiments.universality import read_universality
@@ -69,8 +71,23 @@ def test_graphs(tmp_path: Path) -> None:
     assert "| median (no law) | median x | **" in (tmp_path / "table.md").read_text(encoding="utf-8")
 
 
+def test_sets(tmp_path: Path) -> None:
+    options = ["--task", "digits", "--model", "lme", "--epochs", "1", "--runs", "1", "--jobs", "1"]
+    result = RUNNER.invoke(cli.app, ["sets", *options, "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert "done: log-mean-exp (ours) on digits, trained on 20 points" in result.output
+    for name in ("table.md", "table.html", "accuracy_digits.png"):
+        assert f"written: {tmp_path / name}" in result.output
+        assert (tmp_path / name).stat().st_size > 500
+    assert "| log-mean-exp (ours) | **" in (tmp_path / "table.md").read_text(encoding="utf-8")
+
+
 def test_help_names_all_operations_and_models() -> None:
-    for command, names in (("synthetic", (*OPERATIONS, *MODELS)), ("graphs", (*TASKS, *FORMS, *AGGREGATIONS))):
+    for command, names in (
+        ("synthetic", (*OPERATIONS, *MODELS)),
+        ("graphs", (*TASKS, *FORMS, *AGGREGATIONS)),
+        ("sets", (*SET_TASKS, *SET_AGGREGATIONS)),
+    ):
         text = RUNNER.invoke(cli.app, [command, "--help"]).output
         for name in names:
             assert name in text

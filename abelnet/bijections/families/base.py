@@ -26,6 +26,7 @@ from torch import Tensor
 from abelnet.bijections.slopes import EVERYWHERE, Region
 from abelnet.config import Configurable
 from abelnet.errors import AbelnetError
+from abelnet.portable import next_above
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -204,7 +205,7 @@ def up_to(end: Number) -> Number:
     """Returns the upper limit of a region that contains its end."""
     if not isinstance(end, Tensor):
         return math.nextafter(end, math.inf)
-    return torch.nextafter(end.double(), end.new_full((), math.inf, dtype=torch.float64))
+    return next_above(end)
 
 
 def spread(values: Tensor) -> float:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from abelnet.bijections.families.base import TIED, Family, Number, close, limit, log_size, spread, up_to
 from abelnet.bijections.slopes import FROM_ZERO, Region
+from abelnet.portable import hypot
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -182,7 +183,7 @@ class _ReciprocalDifference(Family):
     def inverse(self, u: Tensor, *theta: Number) -> Tensor:
         (c,) = theta
         # The root of x² + u x = c that does not cancel.
-        size = (u.abs() + torch.hypot(u, torch.as_tensor(2 * c**0.5, dtype=u.dtype, device=u.device))) / 2
+        size = (u.abs() + hypot(u, torch.as_tensor(2 * c**0.5, dtype=u.dtype, device=u.device))) / 2
         return torch.where(u > 0, c / size, size)
 
     def log_slope(self, x: Tensor, *theta: Number) -> Tensor:

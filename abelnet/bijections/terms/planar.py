@@ -17,6 +17,7 @@ from abelnet.bijections.intervals import Interval
 from abelnet.bijections.terms.base import Term
 from abelnet.checks import check_count
 from abelnet.errors import AbelnetError
+from abelnet.portable import hypot
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -93,14 +94,14 @@ class Polar(Plane):
         return (a != 0) | (b != 0)
 
     def forward(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        return torch.hypot(a, b).log(), _angle(a, b)
+        return hypot(a, b).log(), _angle(a, b)
 
     def inverse(self, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         return u.exp() * v.cos(), u.exp() * v.sin()
 
     def jacobian(self, a: Tensor, b: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
         # Divided twice by the length, whose square may overflow.
-        r = torch.hypot(a, b)
+        r = hypot(a, b)
         return (a / r / r, b / r / r), (-b / r / r, a / r / r)
 
     def enclose(self, a: Interval, b: Interval) -> tuple[Ranges, tuple[Ranges, Ranges]]:
@@ -138,14 +139,14 @@ class Inversion(Plane):
 
     def forward(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         # Divided twice by the length, whose square may overflow.
-        r = torch.hypot(a, b)
+        r = hypot(a, b)
         return a / r / r, b / r / r
 
     def inverse(self, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         return self.forward(u, v)
 
     def jacobian(self, a: Tensor, b: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-        r = torch.hypot(a, b)
+        r = hypot(a, b)
         cosine, sine = a / r, b / r
         straight, across = (sine - cosine) * (sine + cosine) / r / r, -2 * cosine * sine / r / r
         return (straight, across), (across, -straight)
@@ -285,7 +286,7 @@ class Cartesian(Plane):
         return a * b.cos(), a * b.sin()
 
     def inverse(self, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        return torch.hypot(u, v), _angle(u, v)
+        return hypot(u, v), _angle(u, v)
 
     def jacobian(self, a: Tensor, b: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
         return (b.cos(), -a * b.sin()), (b.sin(), a * b.cos())

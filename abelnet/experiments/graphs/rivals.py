@@ -9,34 +9,34 @@ rival gets what lets it use its capacity on a single channel:
 - PNA, LCM, SetTransformer and DeepSets work on hidden channels between learned maps, as their layers do in practice,
   with messages and results standardized by the training graphs.
 
-Rivals are those of PyTorch Geometric and genagg, imported on use. Two are mended: LCM pads neighborhoods to the largest
-of the batch, so that results depend on other nodes, and here leaves padding out; powers of messages that may be
-negative are taken after a softplus.
+Powers of messages that may be negative are taken after a softplus.
 """
 
 from __future__ import annotations
 
 __all__ = ["AGGREGATIONS", "Aggregation", "Context", "check_installed"]
 
-import importlib.util
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from abelnet.bijections import RationalQuadraticSpline
-from abelnet.errors import AbelnetError
 from abelnet.experiments.graphs.data import Graphs, Task
 from abelnet.experiments.graphs.models import CHANNELS, FORMS, Form
-from abelnet.laws import Mean
-from abelnet.operation import Operation
+from abelnet.experiments.rivals import (
+    PYG,
+    Between,
+    Monoid,
+    QuasiArithmeticMean,
+    check_packages,
+    make_genagg,
+    make_pna,
+    make_pyg,
+)
 
 _HIDDEN = 32
 _WIDTH = 16  # of the hidden channels that the aligned form of LCM and SetTransformer aggregates
-_PYG = "torch_geometric"
 
 BARE = "bare"
 """Start without parameters, which needs no training."""
@@ -93,7 +93,7 @@ class Aggregation:
 
     title: str
     starts: dict[str, Callable[[Context], nn.Module]]
-    packages: tuple[str, ...] = (_PYG,)
+    packages: tuple[str, ...] = (PYG,)
     forms: tuple[Form, ...] = FORMS
     is_ours: bool = False
 
@@ -104,39 +104,7 @@ class Aggregation:
 
 def check_installed(names: Sequence[str]) -> None:
     """Raises unless the packages of aggregations are installed."""
-    for name in names:
-        for package in AGGREGATIONS[name].packages:
-            if importlib.util.find_spec(package) is None:
-                raise AbelnetError(
-                    f"model: expected the package {package} for {name!r}, got none; "
-                    'pip install "abelnet[graphs]", or choose other models'
-                )
-
-
-class _Called(nn.Module):
-    """Aggregation of PyTorch Geometric, called as ours are."""
-
-    def __init__(self, inner: nn.Module) -> None:
-        super().__init__()
-        self.inner = inner
-
-    def forward(self, values: Tensor, *, index: Tensor, dim_size: int) -> Tensor:
-        result: Tensor = self.inner(values, index=index, dim_size=dim_size)
-        return result
-
-
-class _Between(nn.Module):
-    """Aggregation between two maps."""
-
-    def __init__(self, inner: nn.Module, before: nn.Module | None = None, after: nn.Module | None = None) -> None:
-        super().__init__()
-        self.before = before or nn.Identity()
-        self.inner = inner
-        self.after = after or nn.Identity()
-
-    def forward(self, values: Tensor, *, index: Tensor, dim_size: int) -> Tensor:
-        result: Tensor = self.after(self.inner(self.before(values), index=index, dim_size=dim_size))
-        return result
+    check_packages({name: AGGREGATIONS[name].packages for name in names}, "graphs")
 
 
 class _Line(nn.Module):
@@ -151,54 +119,6 @@ class _Line(nn.Module):
         return self.slope * values + self.offset
 
 
-class _Monoid(nn.Module):
-    """LCM of PyTorch Geometric, a binary tree of gated units, in which padding is left out.
-
-    The unit of a pair whose second half is padding would change the first; here the first is passed on as it is.
-    """
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.layer = _pyg_layer("LCMAggregation", width, width)
-
-    def forward(self, values: Tensor, *, index: Tensor, dim_size: int) -> Tensor:
-        layer: Any = self.layer
-        x: Tensor
-        x, there = layer.to_dense_batch(layer.lin(values).relu(), index, dim_size=dim_size)
-        while x.shape[1] > 1:
-            if x.shape[1] % 2:
-                x, there = nn.functional.pad(x, (0, 0, 0, 1)), nn.functional.pad(there, (0, 1))
-            left, right = x[:, ::2], x[:, 1::2]
-            both = there[:, 1::2]
-            u, v = left[both], right[both]
-            merged = layer.gru_cell(torch.cat((u, v)), torch.cat((v, u))).view(2, *u.shape).mean(0)
-            x, there = left.masked_scatter(both[..., None], merged), there[:, ::2]
-        return x[:, 0]
-
-
-class _Quasi(nn.Module):
-    r"""Quasi-arithmetic mean :math:`\psi^{-1}(\frac{1}{n} \sum \psi(x))` by a learned spline, as in QUANN."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.operation = Operation(RationalQuadraticSpline(channels), Mean())
-
-    def forward(self, values: Tensor, *, index: Tensor, dim_size: int) -> Tensor:
-        return self.operation.reduce(values, index=index, dim_size=dim_size)
-
-
-def _pyg_layer(name: str, *arguments: Any, **options: Any) -> nn.Module:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from torch_geometric.nn import aggr
-    layer: nn.Module = getattr(aggr, name)(*arguments, **options)
-    return layer
-
-
-def _pyg(name: str, *arguments: Any, **options: Any) -> nn.Module:
-    return _Called(_pyg_layer(name, *arguments, **options))
-
-
 def _affine() -> nn.Linear:
     line = nn.Linear(1, 1)
     nn.init.ones_(line.weight)
@@ -208,7 +128,7 @@ def _affine() -> nn.Linear:
 
 def _followed(context: Context, inner: nn.Module) -> nn.Module:
     """Returns an aggregation, followed by a learned affine map where nothing else follows it."""
-    return _Between(inner, after=_affine()) if context.is_aligned else inner
+    return Between(inner, after=_affine()) if context.is_aligned else inner
 
 
 def _standardized(context: Context, inner: nn.Module) -> nn.Module:
@@ -216,15 +136,15 @@ def _standardized(context: Context, inner: nn.Module) -> nn.Module:
     if not context.is_aligned:
         return inner
     unit = (0.0, 1.0)
-    return _Between(inner, _Line(context.messages, unit), _Line(unit, context.messages))
+    return Between(inner, _Line(context.messages, unit), _Line(unit, context.messages))
 
 
 def _lifted(context: Context, inner: nn.Module, inputs: int, outputs: int) -> nn.Module:
     """Returns an aggregation of hidden channels: a linear map into them, and an MLP out of them."""
     if not context.is_aligned:
-        return inner if outputs == context.channels else _Between(inner, after=nn.Linear(outputs, context.channels))
+        return inner if outputs == context.channels else Between(inner, after=nn.Linear(outputs, context.channels))
     before = nn.Sequential(_Line(context.messages, (0.0, 1.0)), nn.Linear(1, inputs) if inputs > 1 else nn.Identity())
-    return _Between(inner, before, nn.Sequential(_mlp(outputs, 1), _Line((0.0, 1.0), context.results)))
+    return Between(inner, before, nn.Sequential(_mlp(outputs, 1), _Line((0.0, 1.0), context.results)))
 
 
 def _mlp(inputs: int, outputs: int) -> nn.Module:
@@ -233,61 +153,51 @@ def _mlp(inputs: int, outputs: int) -> nn.Module:
 
 def _bare(name: str) -> dict[str, Callable[[Context], nn.Module]]:
     return {
-        "affine": lambda context: _followed(context, _pyg(name)),
-        BARE: lambda context: _pyg(name),
+        "affine": lambda context: _followed(context, make_pyg(name)),
+        BARE: lambda context: make_pyg(name),
     }
 
 
 def _softmax(context: Context) -> nn.Module:
-    return _followed(context, _pyg("SoftmaxAggregation", learn=True, channels=context.channels))
+    return _followed(context, make_pyg("SoftmaxAggregation", learn=True, channels=context.channels))
 
 
 def _power_mean(context: Context) -> nn.Module:
-    inner = _pyg("PowerMeanAggregation", learn=True, channels=context.channels)
+    inner = make_pyg("PowerMeanAggregation", learn=True, channels=context.channels)
     # Powers are of positive numbers, which messages that are learned need not be.
-    return _followed(context, inner) if context.is_aligned else _Between(inner, nn.Softplus())
+    return _followed(context, inner) if context.is_aligned else Between(inner, nn.Softplus())
 
 
 def _pna(context: Context) -> nn.Module:
-    parts, scalers = ["mean", "min", "max", "std"], ["identity", "amplification", "attenuation"]
-    inner = _pyg("DegreeScalerAggregation", parts, scalers, context.degrees)
-    return _lifted(context, inner, context.channels, len(parts) * len(scalers) * context.channels)
+    inner, outputs = make_pna(context.channels, context.degrees)
+    return _lifted(context, inner, context.channels, outputs)
 
 
 def _lcm(context: Context) -> nn.Module:
     width = _WIDTH if context.is_aligned else context.channels
-    return _lifted(context, _Monoid(width), width, width)
+    return _lifted(context, Monoid(width), width, width)
 
 
 def _set_transformer(context: Context) -> nn.Module:
     width = _WIDTH if context.is_aligned else context.channels
-    inner = _pyg("SetTransformerAggregation", width)
+    inner = make_pyg("SetTransformerAggregation", width)
     return _lifted(context, inner, width, width)
 
 
 def _deep_sets(context: Context) -> nn.Module:
     channels = context.channels
-    inner = _pyg("DeepSetsAggregation", _mlp(channels, _HIDDEN), _mlp(_HIDDEN, channels))
+    inner = make_pyg("DeepSetsAggregation", _mlp(channels, _HIDDEN), _mlp(_HIDDEN, channels))
     if not context.is_aligned:
         return inner
-    return _Between(inner, _Line(context.messages, (0.0, 1.0)), _Line((0.0, 1.0), context.results))
+    return Between(inner, _Line(context.messages, (0.0, 1.0)), _Line((0.0, 1.0), context.results))
 
 
 def _genagg(context: Context) -> nn.Module:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from genagg import GenAgg, MLPAutoencoder
-    # The default curve of genagg 2.1.1, whose own initialization needs its compilation by TorchScript. That version
-    # calls the curve past its hooks, so the error of its inverse is no part of the loss.
-    curve = MLPAutoencoder(enforce_inverse=False, init=None, jit=False)
-    for module in curve.modules():
-        if isinstance(module, nn.Linear):
-            nn.init.kaiming_normal_(module.weight)
-    return _followed(context, _standardized(context, _Called(GenAgg(f=curve))))
+    return _followed(context, _standardized(context, make_genagg()))
 
 
 def _quann(context: Context) -> nn.Module:
-    return _followed(context, _standardized(context, _Quasi(context.channels)))
+    return _followed(context, _standardized(context, QuasiArithmeticMean(context.channels)))
 
 
 def _bank(context: Context) -> nn.Module:
@@ -308,6 +218,6 @@ AGGREGATIONS = {
     "lcm": Aggregation("LCM", {"default": _lcm}),
     "set_transformer": Aggregation("SetTransformer", {"default": _set_transformer}),
     "deepsets": Aggregation("DeepSets", {"default": _deep_sets}),
-    "genagg": Aggregation("GenAgg", {"default": _genagg}, packages=(_PYG, "genagg")),
+    "genagg": Aggregation("GenAgg", {"default": _genagg}, packages=(PYG, "genagg")),
     "quann": Aggregation("QUANN", {"default": _quann}, packages=()),
 }

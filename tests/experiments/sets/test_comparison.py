@@ -1,0 +1,60 @@
+"""The complete set experiment, small: selection, resumption, added runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from cases import killed_and_resumed
+
+from abelnet import AbelnetError
+from abelnet.experiments.sets.comparison import Experiment, run
+from abelnet.experiments.sets.data import TASKS
+from abelnet.experiments.sets.models import AGGREGATIONS
+from abelnet.files import read_json
+
+pytestmark = pytest.mark.usefixtures("_units_here")
+
+
+@pytest.mark.skipif("ABELNET_KILLS" not in os.environ, reason="takes many processes: see make test-kill")
+def test_killed_and_resumed_it_comes_to_the_same_results(tmp_path: Path) -> None:
+    options = ["--task", "digits", "--model", "lme", "--epochs", "2", "--runs", "2"]
+    whole = killed_and_resumed(["sets", *options, "--jobs", "1"], tmp_path, ["models/*.json"])
+    assert [len(row["runs"]) for row in whole["rows"]] == [2]
+
+
+def test_selection_and_resumption(tmp_path: Path) -> None:
+    options = {"tasks": ("digits",), "models": ("weighted",), "epochs": 2}
+    first = run(Experiment(runs=1, **options), tmp_path)  # type: ignore[arg-type]
+    assert read_json(tmp_path / "results.json") == first
+    (row,) = first["rows"]
+    assert [one["lr"] for one in row["tried"]] == list(TASKS["digits"].rates)
+    best = max(row["tried"], key=lambda one: one["validation"])
+    assert row["lr"] == best["lr"]
+    assert set(row["runs"][0]["accuracies"]) == {"20", "all"}
+    assert row["runs"][0]["tested"] == 360
+
+    # A second run is added; what is there is not trained again.
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "models").iterdir()}
+    second = run(Experiment(runs=2, **options), tmp_path)  # type: ignore[arg-type]
+    assert second["rows"][0]["runs"][0] == row["runs"][0]
+    assert len(second["rows"][0]["runs"]) == 2
+    assert kept.items() <= {path: path.stat().st_mtime_ns for path in (tmp_path / "models").iterdir()}.items()
+
+    # A lost model is trained to the same result.
+    file = next(path for path in kept if path.name.startswith(f"digits-weighted-{row['lr']:g}"))
+    before = read_json(file)
+    file.unlink()
+    run(Experiment(runs=1, **options), tmp_path)  # type: ignore[arg-type]
+    assert {**read_json(file), "seconds": 0} == {**before, "seconds": 0}
+
+
+def test_units_and_bad_input() -> None:
+    assert len(Experiment().units) == 2 * len(AGGREGATIONS)
+    for name, wrong in (("tasks", "iris"), ("models", "median")):
+        with pytest.raises(AbelnetError, match=rf"^{name[:-1]}: expected one of .* got '{wrong}'"):
+            Experiment(**{name: (wrong,)})  # type: ignore[arg-type]
+    for name in ("runs", "epochs"):
+        with pytest.raises(AbelnetError, match=f"^{name}: expected at least 1, got 0"):
+            Experiment(**{name: 0})  # type: ignore[arg-type]

@@ -1,0 +1,179 @@
+"""Export with dynamic shapes: every bijection with every law, by torch.export and in ONNX Runtime."""
+
+from __future__ import annotations
+
+import copy
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnxruntime
+import pytest
+import torch
+from cases import BIJECTIONS, FAMILY_CASES, LAWS, VECTOR_CASES, relative_error, vectors
+from torch import Tensor, nn
+from torch.export import Dim
+
+import abelnet
+from abelnet import AbelnetError, Bijection, Law
+from abelnet.integrations.onnx import export_onnx
+from abelnet.nn import GatedBank
+
+WANTED = os.environ.get("ABELNET_EXPORT", "")  # "all", or names of laws: with all of them it takes an hour
+ALL = WANTED != ""
+EVERY_LAW: dict[str, Callable[[], Law]] = LAWS | {"mean": abelnet.Mean, "capped": lambda: abelnet.CappedSum(2.0)}
+GENERATORS: dict[str, Callable[[torch.dtype], Bijection]] = {
+    f"generator_{name}": lambda dtype, case=case: abelnet.Generator(3, case[0], case[1], dtype=dtype)  # type: ignore[misc]
+    for name, case in FAMILY_CASES.items()
+}
+INVERTED = [name for name in VECTOR_CASES if not name.startswith("implicit")]  # Newton's method is a loop over data
+MAKERS = BIJECTIONS | GENERATORS | {name: VECTOR_CASES[name][0] for name in INVERTED}
+# Bijection and laws; the target test-export has all with all, but laws on vectors, which are sums, with sums.
+SOME = {
+    "monotonic": ["product"],
+    "glow": ["sum"],
+    "generator_positive_power": ["sum"],
+    "generator_exponential": ["polynomial_mixed"],
+}
+CHOSEN = list(EVERY_LAW) if WANTED == "all" else WANTED.split(",")
+PAIRS = {name: ["sum"] if name in INVERTED else CHOSEN for name in MAKERS} if ALL else SOME
+SIZES = [(1, 1), (7, 1023), (2, 1025), (1, 5000), (4096, 1)]
+OF_ONNX = [(1, 1), (7, 30), (2, 1000), (4096, 1)]
+ROWS = Dim("rows")
+
+
+class Operations(nn.Module):
+    """Operations over one bijection, applied to pairs and to sets by ptr; the first of them to padded sets as well."""
+
+    def __init__(self, name: str, laws: Sequence[str]) -> None:
+        super().__init__()
+        self.bijection = MAKERS[name](torch.float32)
+        self.operations = nn.ModuleList(abelnet.Operation(self.bijection, EVERY_LAW[law]()) for law in laws)
+
+    def forward(self, x: Tensor, y: Tensor, padded: Tensor, mask: Tensor, values: Tensor, ptr: Tensor) -> list[Tensor]:
+        found = [self.operations[0].reduce(padded, mask=mask)]  # type: ignore[operator]
+        for one in self.operations:
+            found += [one(x, y), one.reduce(values, ptr=ptr)]  # type: ignore[operator]
+        return found
+
+
+def elements(name: str, *shape: int, seed: int = 0) -> Tensor:
+    """Elements of the domain, of about the size that float32 folds without overflow."""
+    generator = torch.Generator().manual_seed(seed)
+    if name in VECTOR_CASES:
+        count = int(torch.tensor(shape).prod())
+        return vectors(name, count, seed=seed, dtype=torch.float32).reshape(*shape, -1)
+    if name not in GENERATORS:
+        return torch.randn(*shape, 3, generator=generator)
+    low, high = FAMILY_CASES[name.removeprefix("generator_")][2:]
+    if low > 3:
+        middle = (low + high) / 2
+        low, high = middle - 3, middle + 3
+    low, high = max(low, -3.0), min(high, 3.0) if high > -3 else high
+    return low + (high - low) * (0.05 + 0.9 * torch.rand(*shape, 3, generator=generator))
+
+
+def batch(name: str, count: int, size: int, seed: int = 0) -> tuple[Tensor, ...]:
+    """Pairs, padded sets with their mask, and the same number of sets by ptr, of all sizes up to one."""
+    mask = torch.rand(count, size, generator=torch.Generator().manual_seed(seed)) < 0.7
+    mask[:, 0] = True
+    ends = torch.cat((torch.zeros(1, dtype=torch.long), torch.tensor([size] + [1 + size // 3] * (count - 1)).cumsum(0)))
+    x, y = (elements(name, count, seed=seed + k) for k in (1, 2))
+    return x, y, elements(name, count, size, seed=seed + 3), mask, elements(name, int(ends[-1]), seed=seed + 4), ends
+
+
+def shapes() -> tuple[dict[int, Any], ...]:
+    pairs, sets, size, ends = Dim("pairs"), Dim("sets"), Dim("size"), Dim("ends")
+    return {0: pairs}, {0: pairs}, {0: sets, 1: size}, {0: sets, 1: size}, {0: ROWS}, {0: ends}
+
+
+def assert_equal(model: Operations, arguments: tuple[Tensor, ...], got: Sequence[Tensor]) -> None:
+    """Asserts that results are equal to 1e-5, or to what rounding of float32 leaves of them."""
+    exact = copy.deepcopy(model).double()(*(x.double() if x.is_floating_point() else x for x in arguments))
+    for result, plain, truth in zip(got, model(*arguments), exact, strict=True):
+        assert result.shape == plain.shape
+        kept = (truth.isfinite() & plain.isfinite() & (truth.abs() < 1e30)).all(-1)
+        if kept.any():
+            rounding = relative_error(plain[kept].double(), truth[kept])
+            assert relative_error(result[kept].double(), plain[kept].double()) <= 1e-5 + 4 * rounding
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_one_exported_program_for_all_sizes(name: str) -> None:
+    model = Operations(name, PAIRS[name])
+    with torch.no_grad():
+        exported = torch.export.export(model, batch(name, 3, 4), dynamic_shapes=shapes()).module()
+        for count, size in SIZES if ALL else SIZES[:-1]:
+            arguments = batch(name, count, size, seed=size)
+            with abelnet.set_checks_enabled(False):
+                assert_equal(model, arguments, exported(*arguments))
+
+
+@pytest.mark.filterwarnings("ignore:# The axis name")  # two inputs share it
+@pytest.mark.parametrize("name", PAIRS if ALL else ["generator_positive_power"])
+def test_onnx_runtime(name: str, tmp_path: Path) -> None:
+    model = Operations(name, PAIRS[name]).eval()
+    program = torch.onnx.export(model, batch(name, 3, 4), dynamo=True, verbose=False, dynamic_shapes=shapes())
+    assert program is not None
+    program.save(tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    for count, size in OF_ONNX:
+        arguments = batch(name, count, size, seed=size)
+        feed = {one.name: x.numpy() for one, x in zip(session.get_inputs(), arguments, strict=True)}
+        got = [torch.from_numpy(one) for one in session.run(None, feed)]
+        with torch.no_grad(), abelnet.set_checks_enabled(False):
+            assert_equal(model, arguments, got)
+
+
+def test_every_layout_as_a_file(tmp_path: Path) -> None:
+    model = abelnet.AbelianGroup(abelnet.Affine(2)).train()
+    x = torch.randn(2, 4, 2)
+    mask = torch.tensor([[True, False, True, True], [True, True, False, False]])
+    expected = {
+        "pair": ({"x": x[0], "y": x[1]}, x[0] + x[1]),
+        "sets": ({"values": x}, x.sum(1)),
+        "mask": ({"values": x, "mask": mask}, (x * mask[..., None]).sum(1)),
+        "ptr": ({"values": x[0], "ptr": torch.tensor([0, 4])}, x[0].sum(0, keepdim=True)),
+        "index": (
+            {"values": x[0], "index": torch.tensor([1, 0, 1, 1])},
+            torch.stack((x[0, 1], x[0, [0, 2, 3]].sum(0))),
+        ),
+    }
+    expected = expected if ALL else {layout: expected[layout] for layout in ("pair", "ptr", "index")}
+    for layout, (feed, result) in expected.items():
+        path = tmp_path / f"{layout}.onnx"
+        export_onnx(model, path, layout, dim_size=2 if layout == "index" else None)  # type: ignore[arg-type]
+        session = onnxruntime.InferenceSession(path)
+        (got,) = session.run(["result"], {name: one.numpy() for name, one in feed.items()})
+        torch.testing.assert_close(torch.from_numpy(got), result)
+    assert model.training
+    assert sorted(one.name for one in tmp_path.iterdir()) == sorted(f"{layout}.onnx" for layout in expected)
+
+
+@pytest.mark.parametrize("layer", ["aggregation", "bank"] if ALL else ["aggregation"])
+def test_layers(layer: str, tmp_path: Path) -> None:
+    group = abelnet.AbelianGroup(abelnet.Generator(2, "positive power", [2.0]))
+    model = abelnet.Aggregation(group) if layer == "aggregation" else GatedBank(2, seed=0).eval()
+    export_onnx(model, tmp_path / "layer.onnx", "ptr", dim=2)
+    session = onnxruntime.InferenceSession(tmp_path / "layer.onnx")
+    for sizes in ([1], [3, 40, 2], [1000]):
+        values = 0.5 + torch.rand(sum(sizes), 2)
+        ptr = torch.tensor([0, *sizes]).cumsum(0)
+        (got,) = session.run(None, {"values": values.numpy(), "ptr": ptr.numpy()})
+        torch.testing.assert_close(torch.from_numpy(got), model(values, ptr=ptr).detach(), rtol=1e-5, atol=1e-5)
+
+
+def test_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    group = abelnet.AbelianGroup(abelnet.Affine(2))
+    with pytest.raises(AbelnetError, match="layout: expected one of pair, sets, mask, ptr, index, got 'csr'"):
+        export_onnx(group, tmp_path / "a.onnx", "csr")  # type: ignore[arg-type]
+    with pytest.raises(AbelnetError, match="dim_size: expected an integer with index"):
+        export_onnx(group, tmp_path / "a.onnx", "index")
+    with pytest.raises(AbelnetError, match="dim: expected"):
+        export_onnx(nn.Linear(2, 2), tmp_path / "a.onnx")
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    with pytest.raises(AbelnetError, match=r'expected the package onnxscript, got none; pip install "abelnet\[onnx\]"'):
+        export_onnx(group, tmp_path / "a.onnx")
+    assert not list(tmp_path.iterdir())
