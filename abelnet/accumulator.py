@@ -8,7 +8,6 @@ import functools
 import hashlib
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import torch
@@ -19,6 +18,7 @@ from abelnet.bijections.terms import Factor, Term
 from abelnet.checks import check_count, check_dtype, check_finite, check_integers, check_range, check_values
 from abelnet.errors import AbelnetError
 from abelnet.laws import Law
+from abelnet.snapshots import Snapshot, bytes_of, has_same_bits, named_tensors
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -68,7 +68,7 @@ class Accumulator:
         like = next(bijection.parameters(), torch.empty(0))
         self._state = law.empty(bijection.dim).to(like.device).expand(*shape, -1).clone()
         self._dtype = like.dtype
-        self._started_with = _record(bijection, law)
+        self._started_with = Snapshot(bijection, law)
         self._lock = threading.RLock()
         self.count = 0
 
@@ -208,7 +208,7 @@ class Accumulator:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._lock = threading.RLock()
-        self._started_with = _record(self._bijection, self._law)
+        self._started_with = Snapshot(self._bijection, self._law)
 
     def _check_row(self, name: str) -> None:
         if len(self._shape) != 1:
@@ -229,18 +229,9 @@ class Accumulator:
 
     def _check_parameters(self) -> None:
         """Raises if the parameters have changed since creation; if they have changed device, moves the state."""
-        tensors = _tensors(self._bijection, self._law)
-        if all(record.is_of(tensors.get(name)) for name, record in self._started_with.items()):
-            return
-        for name, record in self._started_with.items():
-            if not record.holds(tensors.get(name)):
-                raise AbelnetError(
-                    f"accumulator: expected the parameters it was created with, got a different {name}; create a new "
-                    "one with operation.accumulator() after training"
-                )
-        self._started_with = _record(self._bijection, self._law)
-        like = next(iter(tensors.values()))
-        self._state = self._state.to(like.device)
+        device = self._started_with.check("accumulator")
+        if device is not None:
+            self._state = self._state.to(device)
 
     @torch.no_grad()
     def _lift(self, x: Tensor, elements: tuple[int, ...]) -> Tensor:
@@ -261,44 +252,6 @@ class Accumulator:
         return self._law.lift(self._bijection(x)).double()
 
 
-@dataclass(frozen=True)
-class _Record:
-    """Snapshot of a tensor: an alias, which keeps its memory from being reused, and its version."""
-
-    alias: Tensor
-    version: int
-
-    def is_of(self, tensor: Tensor | None) -> bool:
-        """Whether this is the same memory, unmodified since."""
-        return (
-            tensor is not None
-            and tensor.data_ptr() == self.alias.data_ptr()
-            and tensor.dtype == self.alias.dtype
-            and tensor.shape == self.alias.shape
-            and _version(tensor) == self.version
-        )
-
-    def holds(self, tensor: Tensor | None) -> bool:
-        """Whether the tensor has the same bits, possibly in other memory."""
-        return tensor is not None and _version(self.alias) == self.version and _same_bits(self.alias, tensor)
-
-
-def _record(bijection: Bijection, law: Law) -> dict[str, _Record]:
-    return {name: _Record(x.detach(), _version(x)) for name, x in _tensors(bijection, law).items()}
-
-
-def _tensors(*modules: nn.Module) -> dict[str, Tensor]:
-    return {
-        f"{type(module).__name__}.{name}": tensor
-        for module in modules
-        for name, tensor in (*module.named_parameters(), *module.named_buffers())
-    }
-
-
-def _version(tensor: Tensor) -> int:
-    return 0 if tensor.is_inference() else tensor._version
-
-
 def _difference(mine: nn.Module, theirs: nn.Module) -> str | None:
     """Describes what makes two modules different functions; None if nothing does."""
     if mine is theirs:
@@ -311,9 +264,9 @@ def _difference(mine: nn.Module, theirs: nn.Module) -> str | None:
         mine_set, theirs_set = _settings(part), _settings(other)
         if mine_set != theirs_set:
             return f"{_where(name)}{theirs_set} instead of {mine_set}"
-    tensors, other_tensors = _tensors(mine), _tensors(theirs)
+    tensors, other_tensors = named_tensors(mine), named_tensors(theirs)
     for name in sorted(tensors.keys() | other_tensors.keys()):
-        if name not in tensors or name not in other_tensors or not _same_bits(tensors[name], other_tensors[name]):
+        if name not in tensors or name not in other_tensors or not has_same_bits(tensors[name], other_tensors[name]):
             return f"{name} differs"
     return None
 
@@ -323,10 +276,10 @@ def _digest(module: nn.Module) -> Tensor:
     digest = hashlib.sha256()
     for name, part in module.named_modules():
         digest.update(f"{name} {type(part).__qualname__} {_plain(_settings(part))}\n".encode())
-    for name, x in sorted(_tensors(module).items()):
+    for name, x in sorted(named_tensors(module).items()):
         digest.update(f"{name} {x.dtype} {tuple(x.shape)}\n".encode())
         if not x.is_meta:
-            digest.update(_bytes_of(x).numpy().data)
+            digest.update(bytes_of(x).numpy().data)
     return torch.frombuffer(bytearray(digest.digest()), dtype=torch.uint8)
 
 
@@ -352,14 +305,3 @@ def _settings(module: nn.Module | None) -> dict[str, Any]:
         for name, value in vars(module).items()
         if not name.startswith("_") and name != "training"
     }
-
-
-def _same_bits(x: Tensor, y: Tensor) -> bool:
-    if x.shape != y.shape or x.dtype != y.dtype:
-        return False
-    return torch.equal(_bytes_of(x), _bytes_of(y))
-
-
-def _bytes_of(x: Tensor) -> Tensor:
-    # Cloned: an expanded tensor of one element has stride 0, counts as contiguous, and has no view as bytes.
-    return x.detach().cpu().clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8)

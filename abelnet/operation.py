@@ -35,6 +35,7 @@ from abelnet.laws.base import check_no_empty
 from abelnet.laws.logs import LogSum
 from abelnet.multisets import Multisets, MultisetValues
 from abelnet.precision import in_own_precision
+from abelnet.windows import RollingWindow, rolling
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -337,6 +338,48 @@ class Operation(Configurable, nn.Module):
         if u.ndim < 2:
             raise AbelnetError(f"values: expected shape (*, n, {self.dim}), got {tuple(u.shape)}")
         return decode(law.cumulative(u))
+
+    def rolling(
+        self,
+        values: Tensor,
+        window: float,
+        *,
+        times: Tensor | None = None,
+        min_periods: int | None = None,
+        closed: str = "right",
+    ) -> Tensor:
+        r"""Aggregates a sliding window: at each step the last elements, by number or by time, as pandas' ``rolling``.
+
+        It takes constant time per step for windows of a number of elements, and the logarithm of the largest one for
+        windows of time. Nothing is subtracted: there is no drift, and a large element leaves no error behind.
+
+        Arguments:
+            values: Elements in the order of time, :math:`(*, T, d)`. One with NaN is missing and counts for nothing.
+            window: Number of elements; with ``times``, the length :math:`s` of the window in their unit.
+            times: Time of each element, :math:`(T)`, ascending. The window at :math:`t` contains elements of
+                :math:`(t - s, t]`, and of those at :math:`t` itself the ones up to this step.
+            min_periods: Number of elements below which there is no result, but NaN: by default ``window``, and 1 with
+                ``times``. At 0, empty windows have the identity, or NaN if there is none.
+            closed: Which ends of a window of time belong to it: ``"right"``, ``"both"``, ``"left"`` or ``"neither"``.
+
+        Returns:
+            The aggregate of each window, :math:`(*, T, d)`.
+
+        Example:
+            >>> from abelnet import AbelianGroup, Affine
+            >>> group = AbelianGroup(Affine(1))
+            >>> x = torch.tensor([[1.0], [2.0], [4.0], [8.0]])
+            >>> group.rolling(x, 2).tolist()
+            [[nan], [3.0], [6.0], [12.0]]
+            >>> group.rolling(x, 10.0, times=torch.tensor([0, 9, 10, 40])).tolist()
+            [[1.0], [3.0], [6.0], [8.0]]
+        """
+        return rolling(self, values, window, times=times, min_periods=min_periods, closed=closed)
+
+    def window(self, size: int | None = None, *, span: Any = None, min_periods: int | None = None) -> RollingWindow:
+        """Returns an empty :class:`~abelnet.windows.RollingWindow`: the last ``size`` elements of a stream, or those of
+        the last ``span`` of time."""
+        return RollingWindow(self, size, span=span, min_periods=min_periods)
 
     def accumulator(self, shape: tuple[int, ...] = ()) -> Accumulator:
         """Returns an empty :class:`Accumulator` for streaming aggregation, or a batch of them with ``shape``."""

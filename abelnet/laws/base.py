@@ -130,6 +130,10 @@ class Law(Configurable, nn.Module, ABC):
         """Merges the states of a set, :math:`(*, n, k)` to :math:`(*, k)`."""
         return states.sum(-2)
 
+    def scan(self, states: Tensor) -> Tensor:
+        """Merges each state of a sequence with all before it, along the second last dimension of :math:`(*, n, k)`."""
+        return states.cumsum(-2)
+
     def scatter(self, states: Tensor, index: Tensor, more: Tensor) -> Tensor:
         """Merges the states ``more``, :math:`(N, k)`, into the rows ``index`` of ``states``, :math:`(G, k)`."""
         return states.index_add(0, index, more)
@@ -151,7 +155,7 @@ class Law(Configurable, nn.Module, ABC):
 
     def cumulative(self, u: Tensor) -> Tensor:
         """Returns the prefix scan :math:`u_1, u_1 * u_2, \\dots` along the elements of :math:`(*, n, d)`."""
-        return self.lower(self.lift(u).cumsum(-2), u.dtype)
+        return self.lower(self.scan(self.lift(u)), u.dtype)
 
     def power(self, u: Tensor, n: float) -> Tensor:
         """Returns :math:`u * \\dots * u`, ``n`` copies combined."""

@@ -7,7 +7,7 @@ __all__ = ["LogSum", "log_sum"]
 import math
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -37,6 +37,7 @@ class LogSum:
 
     exponent: float = 0.0
     rate: Tensor | None = None
+    aggregate: ClassVar[str] = "logaddexp"
 
     def combine(self, u: Tensor, v: Tensor) -> Tensor:
         """Returns :math:`u * v`, with broadcasting."""
@@ -75,13 +76,40 @@ class LogSum:
             return result
         return result - self.unscaled(self.exponent * multisets.log_totals[..., None].to(result.dtype))
 
+    def lift(self, u: Tensor) -> Tensor:
+        """Returns the state of one element: its logarithm and, unless the exponent is 0, that of the count, which is 0.
+
+        Both merge by :math:`\\log(e^s + e^t)`, which does not subtract: what is small beside another logarithm is lost.
+        """
+        u = self._scaled(u).clamp_min(_far(u.dtype))
+        return u if self.exponent == 0 else torch.cat((u, torch.zeros_like(u)), -1)
+
+    def lower(self, state: Tensor, dtype: torch.dtype) -> Tensor:
+        """Returns the logarithm that a state represents."""
+        if self.exponent == 0:
+            return self.unscaled(state).to(dtype)
+        total, count = state.chunk(2, -1)
+        return self.unscaled(total - self.exponent * count).to(dtype)
+
+    def empty(self, dim: int) -> Tensor:
+        """Returns the state of the empty multiset, as good as :math:`-\\infty` but finite for the sake of gradients."""
+        return torch.full((dim if self.exponent == 0 else 2 * dim,), _far(torch.float64), dtype=torch.float64)
+
+    def merge(self, state: Tensor, other: Tensor) -> Tensor:
+        """Merges two states into that of the union of their multisets."""
+        return torch.logaddexp(state, other)
+
+    def gather(self, states: Tensor) -> Tensor:
+        """Merges the states of a set, :math:`(*, n, k)` to :math:`(*, k)`."""
+        return states.logsumexp(-2)
+
+    def scan(self, states: Tensor) -> Tensor:
+        """Merges each state of a sequence with all before it, along the second last dimension of :math:`(*, n, k)`."""
+        return states.logcumsumexp(-2)
+
     def cumulative(self, u: Tensor) -> Tensor:
         """Returns the prefix scan :math:`u_1, u_1 * u_2, \\dots` along the elements of :math:`(*, n, d)`."""
-        result = self._scaled(u).logcumsumexp(-2)
-        if self.exponent != 0:
-            count = torch.arange(1, u.shape[-2] + 1, dtype=u.dtype, device=u.device)[:, None]
-            result = result - self.exponent * count.log()
-        return self.unscaled(result)
+        return self.lower(self.scan(self.lift(u)), u.dtype)
 
     def power(self, u: Tensor, n: float) -> Tensor:
         """Returns :math:`u * \\dots * u`, ``n`` copies combined."""
@@ -96,11 +124,16 @@ class LogSum:
         return u if self.rate is None else u / self.rate
 
 
+def _far(dtype: torch.dtype) -> float:
+    """Returns a logarithm that is as good as that of 0."""
+    return -math.sqrt(torch.finfo(dtype).max)
+
+
 def _log_sum_exp(u: Tensor, multisets: Multisets) -> Tensor:
     limits = torch.finfo(u.dtype)
     # Measured from a constant, the sum has the right gradient by itself. A set of zeros, or of nothing, has no
     # largest element: it gets a logarithm that is as good as -inf, but finite, for the sake of gradients.
-    top = multisets.amax(u.detach()).clamp_min(-math.sqrt(limits.max))
+    top = multisets.amax(u.detach()).clamp_min(_far(u.dtype))
     total = multisets.sum((u - multisets.spread(top)).exp())
     return top + total.clamp_min(limits.tiny).log()
 
@@ -116,7 +149,7 @@ class _LogSumExp(torch.autograd.Function):
         segments, limits = multisets.segments(u), torch.finfo(u.dtype)
         assert segments is not None
         # A set of zeros, or of nothing, has no largest logarithm: it gets one that is as good as -inf, but finite.
-        far = math.sqrt(limits.max)
+        far = -_far(u.dtype)
         if rate is None or float(rate[0]) > 0:
             top = segments.amax(u).clamp_min_(-far)
         else:

@@ -42,6 +42,9 @@ class Maximum(Law):
     def gather(self, states: Tensor) -> Tensor:
         return states.amax(-2)
 
+    def scan(self, states: Tensor) -> Tensor:
+        return states.cummax(-2).values
+
     def scatter(self, states: Tensor, index: Tensor, more: Tensor) -> Tensor:
         return states.scatter_reduce(0, index[:, None].expand_as(more), more, "amax")
 
@@ -51,9 +54,6 @@ class Maximum(Law):
     def reduce(self, u: Tensor, multisets: Multisets) -> Tensor:
         check_no_empty(self.name, multisets)
         return self.lower(multisets.amax(self.lift(u)), u.dtype)
-
-    def cumulative(self, u: Tensor) -> Tensor:
-        return self.lower(self.lift(u).cummax(-2).values, u.dtype)
 
     def power(self, u: Tensor, n: float) -> Tensor:
         return u
