@@ -178,6 +178,43 @@ class LawRegressor(Regressor, Configurable):
     def _names(self) -> Sequence[str]:
         return self._given_names or [f"x{i + 1}" for i in range(len(self._streams))]
 
+    def empty_copy(self, seed: int) -> LawRegressor:
+        """Returns a model for other examples of the same law, to call ``partial_fit`` elsewhere and then :meth:`merge`.
+
+        Units and knots of the closed form are those of the examples of this model, which has to have some.
+
+        Arguments:
+            seed: Random seed of the sample it keeps, another one for each copy; the law is learned with that of the
+                model it is merged into.
+
+        Example:
+            >>> X = np.random.default_rng(0).uniform(-0.5, 1, (300, 2))
+            >>> y = X.sum(1) + X.prod(1)
+            >>> model = LawRegressor().partial_fit(X[:100], y[:100])
+            >>> parts = [model.empty_copy(seed=i).partial_fit(X[i::2][50:], y[i::2][50:]) for i in (0, 1)]
+            >>> print(model.merge(parts[0].merge(parts[1])).laws_[0].formula)
+            x∘y = x + y + x·y
+        """
+        if not self._streams:
+            raise AbelnetError("empty_copy: expected a model with examples, got none; call partial_fit first")
+        copy = LawRegressor(**self.get_params())
+        copy._streams = [stream.empty_copy(seed) for stream in self._streams]
+        copy._joint = None if self._joint is None else self._joint.empty_copy()
+        copy._given_names, copy._flat = self._given_names, self._flat
+        return copy
+
+    def merge(self, other: LawRegressor) -> LawRegressor:
+        """Adds the examples of another model, made by :meth:`empty_copy` of this one or of the same model."""
+        if len(other._streams) != len(self._streams) or not self._streams:
+            got = f"{len(self._streams)} and {len(other._streams)}"
+            raise AbelnetError(f"other: expected a model made by empty_copy, of as many dimensions, got {got}")
+        for mine, theirs in zip(self._streams, other._streams, strict=True):
+            mine.merge(theirs)
+        if self._joint is not None and other._joint is not None:
+            self._joint.merge(other._joint)
+        self._laws = None
+        return self
+
     @property
     def sample_(self) -> list[Multisets]:
         """Examples of each law, in its coordinates, or a random sample if there are many."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Stream"]
 
 import torch
+from torch import Tensor
 
 from abelnet.discovery.seen import Seen
 from abelnet.discovery.spectral import COORDINATES, SpectralFit, fits_coordinate
@@ -60,13 +61,42 @@ class Stream:
         for fit in self.fits.values():
             if fit.count > 0 or bool((numbers != numbers[0]).any()):
                 fit.partial_fit(examples)
+        self._keep(examples, torch.rand(len(examples), generator=self._generator, dtype=torch.float64))
+        self.count += len(examples)
+        self._see(Seen.of(examples))
+
+    def empty_copy(self, seed: int) -> Stream:
+        """Returns a stream whose fits have the same knots and no examples, to take examples elsewhere and merge.
+
+        Arguments:
+            seed: Random seed of its sample, another one for each copy.
+        """
+        stream = Stream(seed)
+        stream.fits = {name: fit.empty_copy() for name, fit in self.fits.items()}
+        return stream
+
+    def merge(self, other: Stream) -> None:
+        """Adds the examples of another stream, made by :meth:`empty_copy` of this one or of the same stream."""
+        if other.count == 0:
+            return
+        self.fits = {name: fit for name, fit in self.fits.items() if name in other.fits}
+        for name, fit in self.fits.items():
+            if fit.count == 0:  # all numbers were equal
+                self.fits[name] = other.fits[name]
+            elif other.fits[name].count > 0:
+                fit.merge(other.fits[name])
+        self._keep(other.sample, other._keys)
+        self.count += other.count
+        self._see(other.seen)
+
+    def _keep(self, examples: Multisets, new_keys: Tensor) -> None:
         # Reservoir sampling: the sample has the smallest random keys, so each example is equally likely.
-        keys = torch.cat((self._keys, torch.rand(len(examples), generator=self._generator, dtype=torch.float64)))
+        keys = torch.cat((self._keys, new_keys))
         kept = keys.argsort(stable=True)[:_SAMPLE].sort().values
         old, new = kept[kept < len(self._keys)], kept[kept >= len(self._keys)] - len(self._keys)
         parts = [] if self._sample is None else [self._sample.take(old)]
         parts += [examples.take(new)] if len(new) > 0 else []
         self._sample, self._keys = Multisets.join(parts), keys[kept]
-        self.count += len(examples)
-        ranges = Seen.of(examples)
+
+    def _see(self, ranges: Seen) -> None:
         self._seen = ranges if self._seen is None else self._seen.join(ranges)
