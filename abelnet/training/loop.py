@@ -12,15 +12,20 @@ __all__ = ["Settings", "TrainingResult", "train"]
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
 from abelnet.checks import check_count
 from abelnet.errors import AbelnetError
 from abelnet.training.progress import Bar, History
+from abelnet.training.ranks import Ranks
 from abelnet.training.run import Run
 from abelnet.training.settings import Data, Loss, Prune, Settings, Validate
 from abelnet.training.stacks import ModelStack
+
+if TYPE_CHECKING:
+    from torch.distributed import ProcessGroup
 
 
 @dataclass
@@ -55,6 +60,7 @@ def train(
     prune: Prune | None = None,
     on_epoch: Callable[[int, Tensor, Tensor | None], None] | None = None,
     progress: str | None = None,
+    group: ProcessGroup | None = None,
 ) -> TrainingResult:
     r"""Trains a module in place with Adam or AdamW.
 
@@ -72,6 +78,10 @@ def train(
             models to keep. The module must be a :class:`~abelnet.training.stacks.ModelStack`.
         on_epoch: Called after each epoch with its number, from 1, its losses, and the validation losses if any.
         progress: Text of a progress bar, shown on terminals only.
+        group: Process group of ``torch.distributed`` whose processes, as those of ``torchrun``, train the module
+            together: each takes a part of every batch, so that ``batch_size`` is that of all, and the loss has to be a
+            mean over examples. All need the same arguments. Parameters, checkpoint and validation are those of the
+            first process, which alone writes files.
 
     Example:
         >>> import torch
@@ -86,18 +96,21 @@ def train(
     check_count("checkpoint_every", checkpoint_every)
     if prune is not None and not isinstance(model, ModelStack):
         raise AbelnetError(f"prune: expected a model that is a ModelStack, got {type(model).__name__}")
-    run = Run(model, data, loss, settings or Settings(), seed, validation)
+    ranks = Ranks(group)
+    run = Run(model, data, loss, settings or Settings(), seed, validation, ranks)
     checkpoint = None if checkpoint is None else Path(checkpoint)
-    if checkpoint is not None and checkpoint.exists():
-        run.load(checkpoint)
-    lines = History(history, run.epoch)
-    with Bar(progress, run.settings.epochs, run.epoch) as advance:
+    if checkpoint is not None:
+        with ranks.copy_of(checkpoint) as found:
+            if found is not None:
+                run.load(found)
+    lines = History(history if ranks.is_first else None, run.epoch)
+    with Bar(progress if ranks.is_first else None, run.settings.epochs, run.epoch) as advance:
         while not run.finished:
             run.one_epoch()
             lines.write(run.epoch, *run.losses())
             if prune is not None and run.validation is not None and run.epoch % run.settings.validate_every == 0:
                 run.keep(prune(run.epoch, run.validation))
-            if checkpoint is not None and (run.epoch % checkpoint_every == 0 or run.finished):
+            if checkpoint is not None and ranks.is_first and (run.epoch % checkpoint_every == 0 or run.finished):
                 run.save(checkpoint)
             if on_epoch is not None:
                 on_epoch(run.epoch, run.loss, run.validation)

@@ -19,6 +19,7 @@ from abelnet.errors import AbelnetError
 from abelnet.files import replacing
 from abelnet.saving import checksum
 from abelnet.training.optimizer import FlatAdam
+from abelnet.training.ranks import Ranks
 from abelnet.training.settings import Data, Loss, Settings, Validate
 from abelnet.training.stacks import ModelStack
 
@@ -34,7 +35,9 @@ class Run:
         settings: Settings,
         seed: int | Sequence[int],
         validation: Data | Validate | None,
+        ranks: Ranks,
     ) -> None:
+        self.ranks = ranks
         self.model, self.data, self.loss_of, self.settings = model, data, loss, settings
         self.validate = validation if callable(validation) else None
         self.validation_data = None if callable(validation) else validation
@@ -45,6 +48,9 @@ class Run:
         self._check()
         if settings.patience is not None and validation is None:
             raise AbelnetError(f"validation: expected data for patience={settings.patience}, got None")
+        shapes = [tuple(x.shape) for x in (*data, *self.parameters.values())]
+        ranks.check_same(seed=self.seeds, settings=asdict(settings), data=shapes)
+        ranks.follow([p.detach() for p in self.parameters.values()])
         self.optimizer = FlatAdam(list(self.parameters.values()), settings)
         like = next(iter(self.parameters.values()))
         shape = (len(self.seeds),) if self.many else ()
@@ -87,16 +93,12 @@ class Run:
         self.model.train()
         for step in range(steps):
             low, high = step * size, min((step + 1) * size, examples)
-            batch = tuple(x[:, low:high] if self.many else x[low:high] for x in shuffled)
             self._set_lr((self.epoch * steps + step) / (self.settings.epochs * steps))
-            losses = self.loss_of(self.model, batch)
-            if losses.shape != self.loss.shape:
-                raise AbelnetError(f"loss: expected shape {tuple(self.loss.shape)}, got {tuple(losses.shape)}")
-            losses.sum().backward()  # type: ignore[no-untyped-call]
+            losses = self._backward(shuffled, low, high)
             if self.settings.clip_norm is not None:
                 self._clip(self.settings.clip_norm)
             self.optimizer.step()
-            total += losses.detach() * ((high - low) / examples)
+            total += losses * ((high - low) / examples)
         self.epoch += 1
         self.loss = total
         if not self.many and not bool(total.isfinite()):
@@ -106,6 +108,25 @@ class Run:
         validated = self.validation_data is not None or self.validate is not None
         if validated and (self.epoch % self.settings.validate_every == 0 or self.finished):
             self._validate()
+
+    def _backward(self, shuffled: Data, low: int, high: int) -> Tensor:
+        """Computes loss and gradients of a batch, of which each process takes a part."""
+        first, last = self.ranks.share(low, high)
+        losses = torch.zeros_like(self.loss)
+        if last > first:
+            batch = tuple(x[:, first:last] if self.many else x[first:last] for x in shuffled)
+            found = self.loss_of(self.model, batch)
+            if found.shape != self.loss.shape:
+                raise AbelnetError(f"loss: expected shape {tuple(self.loss.shape)}, got {tuple(found.shape)}")
+            if self.ranks.size > 1:
+                found = found * ((last - first) / (high - low))
+            found.sum().backward()  # type: ignore[no-untyped-call]
+            losses = found.detach()
+        if self.ranks.size > 1:
+            for p in self.parameters.values():
+                p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+            self.ranks.add([*(p.grad for p in self.parameters.values() if p.grad is not None), losses])
+        return losses
 
     def _shuffled(self, examples: int) -> Data:
         """Returns the data in the order of this epoch, determined by the seed and the number of the epoch."""
@@ -182,6 +203,7 @@ class Run:
             elif self.validation_data is not None:
                 self.validation = self.loss_of(self.model, self.validation_data).detach()
             assert self.validation is not None
+            self.ranks.follow([self.validation])  # rounded otherwise on another machine, it might stop later
             if self.validation.shape != self.loss.shape:
                 shapes = tuple(self.loss.shape), tuple(self.validation.shape)
                 raise AbelnetError(f"validation: expected shape {shapes[0]}, got {shapes[1]}")

@@ -12,7 +12,7 @@ one process therefore draws the same trials, whether or not it was killed in bet
 
 from __future__ import annotations
 
-__all__ = ["Candidate", "Choice", "Integer", "Pruned", "Real", "Search", "Trial"]
+__all__ = ["Candidate", "Choice", "Integer", "Pruned", "Real", "Search", "Space", "Trial", "check_optuna"]
 
 import math
 import time
@@ -150,7 +150,7 @@ class Search:
     def __init__(
         self, folder: str | Path, name: str, space: Space, *, trials: int, batch: int = 25, seed: int = 0
     ) -> None:
-        _check_optuna()
+        check_optuna()
         self.trials, self.batch = check_count("trials", trials), check_count("batch", batch)
         self.space, self.seed, self.name = dict(space), seed, name
         self.folder = Path(folder) / name
@@ -333,7 +333,8 @@ def _outcome(state: str, value: float | None = None, steps: int | None = None) -
     return {"state": state, "value": value, "steps": steps}
 
 
-def _check_optuna() -> None:
+def check_optuna() -> None:
+    """Raises unless Optuna is installed, and keeps it quiet."""
     try:
         import optuna
     except ImportError:
