@@ -6,7 +6,7 @@ PIP := $(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c co
 COMPILE := $(BIN)/python -m compileall -qq -j 0 .venv/lib || true
 PACKAGING := pyproject.toml constraints.txt
 
-.PHONY: help reproduce test tests fuzz test-kill test-export lint bench docs clean
+.PHONY: help reproduce test tests fuzz test-kill test-export test-engines lint bench docs clean
 
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -46,6 +46,9 @@ test-kill: .venv/dev ## Kill learn 100 times, and apply and both experiments 30 
 
 test-export: .venv/dev ## Export every bijection with every law, and run all checks of scikit-learn: about an hour.
 	ABELNET_EXPORT=all OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal tests/integrations/test_onnx.py tests/discovery/test_estimator.py
+
+test-engines: .venv/dev ## Run a Dask cluster, torchrun, and a search on PostgreSQL, each with a process that is killed.
+	ABELNET_ENGINES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s tests/engines/test_dask.py tests/training/test_ranks.py tests/training/test_storage.py
 
 bench: .venv/bench ## Run all benchmarks, one after another.
 	@set -e; for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script; done
