@@ -9,6 +9,7 @@ import numbers
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -374,7 +375,13 @@ class Operation(Configurable, nn.Module):
             >>> group.rolling(x, 10.0, times=torch.tensor([0, 9, 10, 40])).tolist()
             [[1.0], [3.0], [6.0], [8.0]]
         """
-        return rolling(self, values, window, times=times, min_periods=min_periods, closed=closed)
+        fold = partial(rolling, window=window, times=times, min_periods=min_periods, closed=closed)
+        return self._rolling(values, fold)
+
+    @in_own_precision
+    def _rolling(self, values: Tensor, fold: Callable[..., Tensor]) -> Tensor:
+        # Apart from the times, which are not to be rounded to the precision of elements.
+        return fold(self, values)
 
     def window(self, size: int | None = None, *, span: Any = None, min_periods: int | None = None) -> RollingWindow:
         """Returns an empty :class:`~abelnet.windows.RollingWindow`: the last ``size`` elements of a stream, or those of

@@ -186,6 +186,15 @@ def test_float32_adds_in_float64() -> None:
     assert abs(rolled[-1].item() - 20_000 * x[0].item()) < 1e-3
 
 
+def test_autocast_rounds_neither_states_nor_times() -> None:
+    group = AbelianGroup(abelnet.Affine(1))
+    x, times = torch.rand(40, 1), 1e9 + torch.arange(40, dtype=F64) / 10
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = group.rolling(x, 1.05, times=times)
+    assert torch.equal(found, group.rolling(x, 1.05, times=times))
+    torch.testing.assert_close(found[-1], x[-11:].sum(0))
+
+
 def test_pandas_has_the_same_windows() -> None:
     generator = np.random.default_rng(0)
     series = pd.Series(generator.normal(size=200))
