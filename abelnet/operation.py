@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -251,6 +251,52 @@ class Operation(Configurable, nn.Module):
         return self._analogy(*F.embedding(index, encoded).unbind(-2))
 
     @in_own_precision
+    def translation(self, a: Tensor, b: Tensor, how: Literal["mean", "median"] | Tensor = "mean") -> Tensor:
+        r"""Returns the element :math:`t` that takes :math:`a_i` to :math:`b_i` on average; groups only.
+
+        .. math:: t = \varphi^{-1}\Bigl(\sum_i w_i (\varphi(b_i) - \varphi(a_i))\Bigr)
+
+        From one pair it is :math:`b \circ a^{-1}`, and :math:`t \circ c` solves :math:`a : b = c : ?` for any number of
+        pairs.
+
+        Arguments:
+            a: First elements of :math:`k \ge 1` pairs, with shape :math:`(*, k, d)`.
+            b: Second elements, with a shape that broadcasts with it.
+            how: ``"mean"``, where all :math:`w_i = 1 / k`; ``"median"`` of each coordinate of :math:`\varphi`, which a
+                few wrong pairs do not change much; or weights of the pairs, with shape :math:`(*, k)`, at least 0,
+                which are divided by their sum.
+
+        Returns:
+            One element per set of pairs, with shape :math:`(*, d)`.
+
+        Example:
+            >>> from abelnet import AbelianGroup, Generator
+            >>> group = AbelianGroup(Generator(1, "logarithm", [0.0]))  # multiplication of positive numbers
+            >>> a, b = torch.tensor([[1.0], [10.0], [5.0]]), torch.tensor([[2.0], [80.0], [20.0]])
+            >>> translation = group.translation(a, b)  # the geometric mean of 2, 8 and 4
+            >>> round(group(translation, torch.tensor([3.0])).item(), 4)
+            12.0
+            >>> round(group.translation(a, b, torch.tensor([0.0, 0.0, 2.0])).item(), 4)
+            4.0
+        """
+        u, v = self._encode(self.bijection, a=a, b=b)
+        offsets = self.law.combine(v, self._inverted(u))
+        if offsets.ndim < 2 or offsets.shape[-2] == 0:
+            raise AbelnetError(
+                f"a, b: expected shapes (*, k, {self.dim}) with at least one pair, got {tuple(a.shape)} and "
+                f"{tuple(b.shape)}"
+            )
+        if isinstance(how, Tensor):
+            return self.bijection.inverse(_weighted_mean(offsets, how))
+        if how == "mean":
+            return self.bijection.inverse(offsets.mean(-2))
+        if how == "median":
+            # The mean of both middle values where their number is even, unlike torch's median.
+            middle, count = offsets.sort(-2).values, offsets.shape[-2]
+            return self.bijection.inverse((middle[..., (count - 1) // 2, :] + middle[..., count // 2, :]) / 2)
+        raise AbelnetError(f'how: expected "mean", "median" or weights, got {how!r}')
+
+    @in_own_precision
     def power(self, x: Tensor, n: float) -> Tensor:
         r"""Combines ``n`` copies of :math:`x`: :math:`x^n = x \circ \dots \circ x`.
 
@@ -478,6 +524,16 @@ class Operation(Configurable, nn.Module):
 
 def _itself(x: Tensor) -> Tensor:
     return x
+
+
+def _weighted_mean(offsets: Tensor, weights: Tensor) -> Tensor:
+    if weights.ndim == 0 or weights.shape[-1] != offsets.shape[-2]:
+        raise AbelnetError(f"how: expected weights of shape (*, {offsets.shape[-2]}), got {tuple(weights.shape)}")
+    weights = weights.to(offsets)
+    total = weights.sum(-1, keepdim=True)
+    if is_checking() and not peek(((weights >= 0).all() & (total > 0).all() & total.isfinite().all()), True):
+        raise AbelnetError("how: expected finite weights of at least 0, not all 0, got others")
+    return ((weights / total)[..., None] * offsets).sum(-2)
 
 
 class AbelianGroup(Operation):

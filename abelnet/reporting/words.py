@@ -7,14 +7,14 @@ __all__ = ["answer_table", "evaluation_table"]
 from collections.abc import Sequence
 
 from abelnet.reporting.table import Cell, Column, Table
-from abelnet.words.evaluation import SETTINGS, Evaluation
+from abelnet.words.evaluation import Evaluation
 
 
 def evaluation_table(evaluation: Evaluation) -> Table:
     """Returns a table of correct answers and accuracy of each model: overall, by category, and by section."""
     sections = {section.name: section for section in evaluation.questions.sections}
     columns = [Column(""), Column("known", "right"), Column("num", "right")]
-    for setting in SETTINGS:
+    for setting in evaluation.settings:
         for model in evaluation.models:
             name = f"{setting.partition('_')[0]} {model}"
             columns += [Column(name, "right"), Column(f"{name} %", "right")]
@@ -22,7 +22,7 @@ def evaluation_table(evaluation: Evaluation) -> Table:
     for row in evaluation.rows():
         section = sections.get(row.name)
         texts = [row.name, f"{section.used}/{section.total}" if section else "", str(row.questions)]
-        for setting in SETTINGS:
+        for setting in evaluation.settings:
             for model in evaluation.models:
                 texts += [str(row.correct[setting][model]), f"{row.percent(setting, model):.1f}"]
         rows.append([Cell(text) for text in texts])

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from abelnet.errors import AbelnetError
 from abelnet.files import replacing, write_json
-from abelnet.words.questions import Questions
+from abelnet.words.questions import Asked, Questions
 from abelnet.words.retrieval import nearest
 from abelnet.words.vectors import WordVectors
 
@@ -65,12 +65,14 @@ class Evaluation:
         predicted: Rows of the answers, with shape :math:`(2, m, n)`: first with all words as candidates, then excluding
             :math:`a, b` and :math:`c`.
         correct: Whether the answers are accepted, with the same shape.
+        settings: Names of both settings.
     """
 
-    questions: Questions
+    questions: Asked
     models: tuple[str, ...]
     predicted: Tensor
     correct: Tensor
+    settings: tuple[str, str] = SETTINGS
 
     def rows(self) -> list[Row]:
         """Returns the overall row, then one per category and per non-empty section, as in the tables of the paper."""
@@ -85,7 +87,7 @@ class Evaluation:
             counts = self.correct[:, :, chosen].sum(-1).tolist()
             correct = {
                 setting: dict(zip(self.models, line, strict=True))
-                for setting, line in zip(SETTINGS, counts, strict=True)
+                for setting, line in zip(self.settings, counts, strict=True)
             }
             rows.append(Row(name, int(chosen.sum()), correct))
         return rows
@@ -100,7 +102,7 @@ class Evaluation:
                 | {f"{model}_percent": round(row.percent(setting, model), 4) for model in self.models}
                 for row in rows
             }
-            for setting in SETTINGS
+            for setting in self.settings
         }
         sections = {
             section.name: {"category": section.category, "total": section.total, "used": section.used}
@@ -117,7 +119,7 @@ class Evaluation:
         with replacing(Path(path)) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(["name", "setting", "model", "num", "correct", "percent"])
-            for setting in SETTINGS:
+            for setting in self.settings:
                 for row in self.rows():
                     for model in self.models:
                         percent = f"{row.percent(setting, model):.4f}"
@@ -152,19 +154,26 @@ def evaluate(
     models = {"wv": offset} if models is None else dict(models)
     if not models:
         raise AbelnetError("models: expected at least one model, got none")
-    count = len(questions)
-    queries = torch.empty(len(models), count, vectors.dim)
+    distinct, index = torch.unique(questions.words, return_inverse=True)
+    elements = vectors.units(distinct)
     with torch.no_grad():
-        for start in range(0, count, _QUESTIONS):
-            part = slice(start, start + _QUESTIONS)
-            a, b, c = vectors.units(questions.words[part]).unbind(1)
-            for number, (name, model) in enumerate(models.items()):
-                given = model(a, b, c)
-                if given.shape != a.shape:
-                    raise AbelnetError(f"{name}: expected outputs of shape {tuple(a.shape)}, got {tuple(given.shape)}")
-                queries[number, part] = given.to(queries.dtype)
+        queries = torch.stack([_predictions(name, model, elements, index) for name, model in models.items()])
     # Three words are excluded, so the four nearest include the nearest of the others.
     found = nearest(vectors.vectors, queries, min(4, len(vectors)), norms=vectors.norms, on_progress=on_progress)
     others = found.excluding(questions.words.expand(len(models), -1, -1))
     predicted = torch.stack((found.indices[..., 0], others.indices[..., 0]))
     return Evaluation(questions, tuple(models), predicted, questions.accepts(predicted))
+
+
+def _predictions(name: str, model: Model, elements: Tensor, index: Tensor) -> Tensor:
+    """Returns the predictions of a model, which is given each distinct word once if it answers many questions."""
+    answer = getattr(model, "analogies", None)
+    if answer is None:
+        parts = torch.split(index, _QUESTIONS)
+        given = torch.cat([model(*elements[part].unbind(-2)) for part in parts])
+    else:
+        given = answer(elements, index)
+    expected = (len(index), elements.shape[1])
+    if given.shape != expected:
+        raise AbelnetError(f"{name}: expected outputs of shape {expected}, got {tuple(given.shape)}")
+    return given.to(elements.dtype)

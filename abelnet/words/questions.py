@@ -4,6 +4,8 @@ from __future__ import annotations
 
 __all__ = [
     "CASES",
+    "Asked",
+    "Pairs",
     "Questions",
     "Relation",
     "Section",
@@ -25,6 +27,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from abelnet.checks import check_count
@@ -74,14 +77,14 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Questions:
-    r"""Questions :math:`a : b = c : ?` as rows of a vocabulary.
+class Asked:
+    r"""Words that are asked for, as rows of a vocabulary, with their accepted answers.
 
     Attributes:
-        title: Name of the question set.
+        title: Name of the set.
         sections: Sections, in order.
         section: Section of each question, with shape :math:`(n)`.
-        words: Rows of :math:`a, b, c`, with shape :math:`(n, 3)`.
+        words: Rows of the words that are given, with shape :math:`(n, *)`.
         answers: Lists of accepted answers, with shape :math:`(p, m)`, best first, padded with −1.
         answer: Index of the answer list of each question, with shape :math:`(n)`.
     """
@@ -114,6 +117,55 @@ class Questions:
             answer = column[self.answer]
             found |= (rows == answer) & (answer >= 0)
         return found
+
+
+@dataclass(frozen=True)
+class Questions(Asked):
+    r"""Questions :math:`a : b = c : ?`; ``words`` are the rows of :math:`a, b, c`, with shape :math:`(n, 3)`."""
+
+    def pairs(self) -> Pairs:
+        r"""Returns the pairs :math:`c : d` of the questions, each once in its section.
+
+        Example:
+            >>> len(google_questions(WordVectors.default()).pairs())
+            573
+        """
+        keys = torch.stack((self.section, self.words[:, 2], self.targets), 1)
+        _, inverse = torch.unique(keys, dim=0, return_inverse=True)
+        first = torch.full((int(inverse.max()) + 1 if len(keys) else 0,), len(keys))
+        first = first.scatter_reduce(0, inverse, torch.arange(len(keys)), "amin").sort().values
+        return Pairs(
+            self.title, self.sections, self.section[first], self.words[first, 2], self.answers, self.answer[first]
+        )
+
+
+@dataclass(frozen=True)
+class Pairs(Asked):
+    r"""Pairs of words :math:`c : d` of relations, one relation in each section; ``words`` are :math:`c`, :math:`(n)`."""
+
+    @property
+    def rows(self) -> Tensor:
+        r"""Rows of each word and of its best answer, with shape :math:`(n, 2)`."""
+        return torch.stack((self.words, self.targets), 1)
+
+    def joined(self, other: Pairs) -> Pairs:
+        """Returns the pairs of both parts of a set, whose sections are the same.
+
+        Example:
+            >>> splits = google_pairs(WordVectors.default())
+            >>> len(splits.development.pairs().joined(splits.test.pairs()))
+            550
+        """
+        width = max(self.answers.shape[1], other.answers.shape[1])
+        lists = [F.pad(part.answers, (0, width - part.answers.shape[1]), value=-1) for part in (self, other)]
+        return Pairs(
+            self.title,
+            self.sections,
+            torch.cat((self.section, other.section)),
+            torch.cat((self.words, other.words)),
+            torch.cat(lists),
+            torch.cat((self.answer, other.answer + len(self.answers))),
+        )
 
 
 @dataclass(frozen=True)

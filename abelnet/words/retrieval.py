@@ -7,7 +7,7 @@ sorted. The cost is little more than that of the matrix product, and no index is
 
 from __future__ import annotations
 
-__all__ = ["Nearest", "divisors", "nearest", "row_norms"]
+__all__ = ["Nearest", "best", "divisors", "nearest", "row_norms"]
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -28,6 +28,8 @@ _QUERIES = 1024
 _SPAN = 2048 * _BLOCK
 # Numbers in the rows rescored at a time: a buffer that stays in the cache.
 _RESCORED = 1 << 19
+# Scores computed at a time where they are any function of products.
+_SCORED = 1 << 20
 
 
 class Nearest(NamedTuple):
@@ -116,6 +118,61 @@ def nearest(
     if bool(scores.isnan().any()):
         raise AbelnetError("vectors, queries: expected finite values, got NaN or infinity")
     return Nearest(scores, indices)
+
+
+def best(
+    vectors: Tensor,
+    directions: Tensor,
+    score: Callable[[Tensor], Tensor],
+    k: int = 1,
+    *,
+    norms: Tensor | None = None,
+) -> Nearest:
+    r"""Returns the :math:`k` rows with the largest scores, which are any function of products with some directions.
+
+    .. math:: \operatorname{score}_i(v) = f_i\Bigl(\frac{v \cdot q_1}{\|v\|}, \dots, \frac{v \cdot q_m}{\|v\|}\Bigr)
+
+    Methods that multiply cosines need this; for one cosine, :func:`nearest` is faster.
+
+    Arguments:
+        vectors: Rows, with shape :math:`(V, d)`.
+        directions: The :math:`q_j`, with shape :math:`(m, d)`, not normalized.
+        score: The functions :math:`f_i`: maps products of some rows, :math:`(r, m)`, to their scores for :math:`n`
+            queries, :math:`(r, n)`.
+        k: Number of rows to return, at most :math:`V`.
+        norms: Norms of the rows, with shape :math:`(V)`; computed if not given.
+
+    Returns:
+        Rows of each query with their scores, both with shape :math:`(n, k)`.
+
+    Example:
+        >>> vectors, directions = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]]), torch.eye(2)
+        >>> best(vectors, directions, lambda products: products.prod(1, keepdim=True)).indices
+        tensor([[2]])
+    """
+    check_values("vectors", vectors, vectors.shape[-1])
+    check_values("directions", directions, vectors.shape[1])
+    if check_count("k", k) > len(vectors):
+        raise AbelnetError(f"k: expected at most {len(vectors)}, the number of rows, got {k}")
+    scales = divisors(row_norms(vectors) if norms is None else norms)
+    columns = directions.detach().to(vectors.dtype).t().contiguous()
+    step = max(k, _SCORED // max(1, columns.shape[1]))
+    found: Nearest | None = None
+    with torch.no_grad():
+        for start in range(0, len(vectors), step):
+            rows = slice(start, start + step)
+            scores = score(vectors[rows] / scales[rows, None] @ columns).t()
+            top = scores.topk(min(k, scores.shape[1]), 1)
+            part = Nearest(top.values, top.indices + start)
+            if found is not None:
+                merged = Nearest(torch.cat((found.scores, part.scores), 1), torch.cat((found.indices, part.indices), 1))
+                top = merged.scores.topk(k, 1)
+                part = Nearest(top.values, merged.indices.gather(1, top.indices))
+            found = part
+    assert found is not None
+    if bool(found.scores.isnan().any()):
+        raise AbelnetError("vectors, directions: expected finite values, got NaN or infinity")
+    return found
 
 
 def row_norms(vectors: Tensor) -> Tensor:

@@ -28,7 +28,8 @@ from abelnet.training.loop import train
 from abelnet.training.settings import Data, Loss, Settings, Validate
 from abelnet.training.tuning import Candidate, Integer, Real, Search, Space
 from abelnet.words.evaluation import Evaluation, evaluate, offset
-from abelnet.words.models import AnchoredLoss, CosineLoss, GroupAnalogy, OffsetMLP
+from abelnet.words.losses import AnchoredLoss, CosineLoss
+from abelnet.words.models import GroupAnalogy, OffsetMLP
 from abelnet.words.questions import Questions, Splits, bats_questions, google_pairs, google_questions
 from abelnet.words.vectors import WordVectors, cache_folder
 
@@ -45,6 +46,10 @@ def _cosine(vectors: WordVectors, questions: Questions) -> tuple[Data, Loss]:
 
 def _anchored(vectors: WordVectors, questions: Questions) -> tuple[Data, Loss]:
     return (torch.arange(len(questions)),), AnchoredLoss(vectors, questions)
+
+
+def _several(vectors: WordVectors, questions: Questions) -> tuple[Data, Loss]:
+    return (torch.arange(len(questions)),), AnchoredLoss(vectors, questions, several=256)
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,11 @@ MODELS = {
     # The same number of steps on 80% of the pairs.
     "anchored_80": AnalogyModel(
         "anchored, 80 % of pairs", _agn_from_offset, _CHOSEN, "development", _anchored, replace(_ANCHORED, epochs=3)
+    ),
+    # Trained for any number of example pairs.
+    "several": AnalogyModel("anchored, several pairs", _agn_from_offset, _CHOSEN, "train", _several, _ANCHORED),
+    "several_80": AnalogyModel(
+        "several pairs, 80 % of pairs", _agn_from_offset, _CHOSEN, "development", _several, replace(_ANCHORED, epochs=3)
     ),
 }
 
