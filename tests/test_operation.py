@@ -111,6 +111,48 @@ def test_group_arithmetic(start: str) -> None:
     assert relative_error(group.power(x, 0), group.identity().expand(50, 3)) <= 1e-9
 
 
+@pytest.mark.parametrize("start", sorted(STARTS))
+def test_translation_of_many_pairs(start: str) -> None:
+    group = AbelianGroup(STARTS[start](torch.float64))
+    a, b = torch.randn(2, 4, 5, 3, dtype=torch.float64)
+    c = torch.randn(3, dtype=torch.float64)
+    offsets = group.bijection(b) - group.bijection(a)
+    expected = {
+        "mean": offsets.mean(1),
+        "median": offsets.median(1).values,
+        "weights": (offsets * torch.tensor([0.1, 0.3, 0.0, 0.4, 0.2], dtype=torch.float64)[:, None]).sum(1),
+    }
+    weights = torch.tensor([1.0, 3.0, 0.0, 4.0, 2.0])
+    for name, how in (("mean", "mean"), ("median", "median"), ("weights", weights)):
+        found = group.translation(a, b, how)
+        assert relative_error(found, group.bijection.inverse(expected[name])) <= 1e-9
+        moved = group.bijection.inverse(group.bijection(c) + expected[name])
+        assert relative_error(group(found, c), moved) <= 1e-8
+    assert relative_error(group.translation(a[:, :1], b[:, :1]), group.divide(b[:, 0], a[:, 0])) <= 1e-9
+    shifted = group(a, c)  # every pair differs by the same element
+    for how in ("mean", "median", weights):
+        assert relative_error(group.translation(a, shifted, how), c.expand(4, 3)) <= 1e-7
+
+
+def test_translation_says_what_it_expects() -> None:
+    group, x = AbelianGroup(Affine(2)), torch.randn(4, 2)
+    even = torch.tensor([[0.0, 0.0], [1.0, 4.0]])
+    assert group.translation(torch.zeros(2, 2), even, "median").tolist() == [0.5, 2.0]
+    with pytest.raises(AbelnetError, match=r"a, b: expected shapes \(\*, k, 2\) with at least one pair, got \(0, 2\)"):
+        group.translation(x[:0], x[:0])
+    with pytest.raises(AbelnetError, match=r"a, b: expected shapes \(\*, k, 2\) with at least one pair, got \(2,\)"):
+        group.translation(x[0], x[0])
+    with pytest.raises(AbelnetError, match=r"how: expected weights of shape \(\*, 4\), got \(3,\)"):
+        group.translation(x, x, torch.ones(3))
+    for weights in (torch.zeros(4), torch.tensor([1.0, -1.0, 1.0, 1.0]), torch.full((4,), float("nan"))):
+        with pytest.raises(AbelnetError, match="how: expected finite weights of at least 0, not all 0"):
+            group.translation(x, x, weights)
+    with pytest.raises(AbelnetError, match='how: expected "mean", "median" or weights, got \'mode\''):
+        group.translation(x, x, "mode")  # type: ignore[arg-type]
+    with pytest.raises(AbelnetError, match="expected a group, got Product"):
+        AbelianSemigroup(Affine(2)).translation(x, x)
+
+
 def test_semigroup_has_natural_powers_only() -> None:
     semigroup = AbelianSemigroup(Monotonic(1, seed=0, dtype=torch.float64))
     x = torch.randn(9, 1, dtype=torch.float64)

@@ -13,6 +13,7 @@ from abelnet.cli import terminal
 from abelnet.cli.help import examples
 
 if TYPE_CHECKING:
+    from abelnet.words.methods import Method
     from abelnet.words.vectors import WordVectors
 
 app = typer.Typer(
@@ -28,6 +29,10 @@ _Vectors = Annotated[
 ]
 _Limit = Annotated[int | None, typer.Option(min=1, help="Maximum number of words, most frequent first.")]
 _Lower = Annotated[bool, typer.Option("--lower", help="Lowercase the vocabulary.")]
+_METHODS = "3cosadd, 3cosavg, 3cosmul, pairdirection, similarity, lrcos, weighted, ridge or joined"
+_Models = Annotated[
+    list[str] | None, typer.Option(help="wv (b - a + c), agn (bundled, trained), or a model file; may be repeated.")
+]
 _Cache = Annotated[bool, typer.Option("--cache/--no-cache", help="Cache a copy that loads instantly the next time.")]
 
 
@@ -40,10 +45,24 @@ def _load(path: Path | None, limit: int | None, lower: bool, cache: bool) -> Wor
         return WordVectors.load(path, limit=limit, lower=lower, cache=cache_folder() if cache else None)
 
 
+def _named_methods(methods: list[str], models: list[str], dim: int) -> dict[str, Method]:
+    from abelnet.words.methods import named_method
+    from abelnet.words.models import named_model
+
+    built = {}
+    for model in models:
+        network = named_model(model, dim)
+        for name in methods:
+            method = named_method(name, network)
+            built[f"{name} {model}" if method.takes_model else name] = method
+    return built
+
+
 @app.command(
     epilog=examples(
         "abelnet words evaluate --model wv --model agn",
         "abelnet words evaluate --vectors GoogleNews.bin --questions BATS_3.0 --json results.json",
+        "abelnet words evaluate --method 3cosavg --method joined --model wv --model agn --shots 5",
     )
 )
 def evaluate(
@@ -53,27 +72,43 @@ def evaluate(
     csv: Annotated[Path | None, typer.Option(help="CSV file to write.")] = None,
     case: Annotated[str, typer.Option(help="How to look up words: auto, keep, lower or fold.")] = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the BATS split, whose test part is used.")] = 0,
-    model: Annotated[
-        list[str] | None, typer.Option(help="wv (b - a + c), agn (bundled, trained), or a model file; may be repeated.")
+    model: _Models = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Answer from several example pairs, by {_METHODS}; may be repeated."),
     ] = None,
+    shots: Annotated[
+        str | None, typer.Option(help="Example pairs of each word, a number or all; joined unless --method says.")
+    ] = None,
+    protocol: Annotated[
+        str, typer.Option(help="With several pairs: split (test pairs, from the others) or leave-one-out.")
+    ] = "split",
     limit: _Limit = None,
     lower: _Lower = False,
     cache: _Cache = True,
 ) -> None:
     """Measure accuracy on analogy questions.
 
-    Answers questions a : b = c : ? over the whole vocabulary, by b - a + c or by trained models.
+    Answers questions a : b = c : ? over the whole vocabulary, by b - a + c or by trained models; with --method or
+    --shots, completes words from several example pairs of their relation.
     """
     from abelnet.reporting.words import evaluation_table
     from abelnet.words import evaluation
     from abelnet.words.models import named_model
     from abelnet.words.questions import named_questions
+    from abelnet.words.shots import evaluate_methods, named_pairs, parse_shots
 
     words = _load(vectors, limit, lower, cache)
-    asked = named_questions(words, questions, seed=seed, case=case)
-    models = {name: named_model(name, words.dim) for name in model or ["wv"]}
     with terminal.progress("answering") as on_progress:
-        result = evaluation.evaluate(words, asked, models, on_progress=on_progress)
+        if method or shots is not None:
+            pairs = named_pairs(words, questions, protocol=protocol, seed=seed, case=case)
+            methods = _named_methods(method or ["joined"], model or ["wv"], words.dim)
+            count = parse_shots(shots or "all")
+            result = evaluate_methods(words, *pairs, methods, shots=count, seed=seed, on_progress=on_progress)
+        else:
+            asked = named_questions(words, questions, seed=seed, case=case)
+            models = {name: named_model(name, words.dim) for name in model or ["wv"]}
+            result = evaluation.evaluate(words, asked, models, on_progress=on_progress)
     outputs = [
         (path, write) for path, write in ((json, result.write_json), (csv, result.write_csv)) if path is not None
     ]
@@ -103,6 +138,56 @@ def ask(
 
     found = asking.ask(_load(vectors, limit, lower, cache), words, model, topn=topn)
     terminal.show_table(answer_table(words, found))
+
+
+@app.command(
+    epilog=examples(
+        "abelnet words complete --pair france:paris --pair italy:rome germany spain",
+        "abelnet words complete --relation currency germany --topn 3",
+    )
+)
+def complete(
+    words: Annotated[list[str], typer.Argument(help="Words to complete.")],
+    pair: Annotated[list[str] | None, typer.Option(help="Example such as france:paris; may be repeated.")] = None,
+    pairs: Annotated[Path | None, typer.Option(help="File of examples, one pair of words per line.")] = None,
+    relation: Annotated[str | None, typer.Option(help="Relation of a question set whose pairs are examples.")] = None,
+    questions: Annotated[str, typer.Option(help="That set: google, or a file in its format.")] = "google",
+    bats: Annotated[Path | None, typer.Option(help="That set: the BATS folder.")] = None,
+    vectors: _Vectors = None,
+    model: _Models = None,
+    method: Annotated[list[str] | None, typer.Option(help=f"One of {_METHODS}; may be repeated.")] = None,
+    topn: Annotated[int, typer.Option(min=1, help="Number of answers to show.")] = 5,
+    json: Annotated[Path | None, typer.Option(help="JSON file to write.")] = None,
+    limit: _Limit = None,
+    lower: _Lower = False,
+    cache: _Cache = True,
+) -> None:
+    """Complete words from example pairs.
+
+    From france:paris and italy:rome, germany becomes berlin: answers by plain vectors and by the trained group, ranked.
+    """
+    from abelnet.files import write_json
+    from abelnet.reporting.words import completion_table
+    from abelnet.words import completing
+
+    vocabulary = _load(vectors, limit, lower, cache)
+    known = completing.Examples.of(vocabulary, map(completing.parse_pair, pair or []))
+    if pairs is not None:
+        known = known.joined(completing.Examples.of(vocabulary, completing.read_pairs(pairs), strict=False))
+    if relation is not None:
+        source = questions if bats is None else str(bats)
+        known = known.joined(completing.relation_pairs(vocabulary, relation, source))
+    # The bundled model is for 100-d GloVe, and says so if it is asked for with other vectors.
+    models = model or (["wv", "agn"] if vocabulary.dim == 100 else ["wv"])
+    methods = _named_methods(method or ["joined"], models, vocabulary.dim)
+    found = completing.complete(vocabulary, known, words, methods, topn=topn)
+    count = len(known.rows)
+    terminal.say(f"{count:,} example pair{'s' if count > 1 else ''}" + "".join(f"; {note}" for note in known.notes))
+    for completion in found:
+        terminal.show_table(completion_table(completion))
+    if json is not None:
+        write_json(json, {completion.word: completion.answers for completion in found})
+        terminal.say_written([json])
 
 
 @app.command(epilog=examples("abelnet words convert GoogleNews.bin google.safetensors --quantise"))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["answer_table", "evaluation_table"]
+__all__ = ["answer_table", "completion_table", "evaluation_table"]
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from abelnet.reporting.table import Cell, Column, Table
+from abelnet.words.completing import Completion
 from abelnet.words.evaluation import Evaluation
+
+_EXCLUDED = {"excluding_abc": "a, b and c", "excluding_query": "the query"}
 
 
 def evaluation_table(evaluation: Evaluation) -> Table:
@@ -26,7 +30,7 @@ def evaluation_table(evaluation: Evaluation) -> Table:
             for model in evaluation.models:
                 texts += [str(row.correct[setting][model]), f"{row.percent(setting, model):.1f}"]
         rows.append([Cell(text) for text in texts])
-    note = "all: every word is a candidate; excluding: all but a, b and c."
+    note = "all: every word is a candidate; excluding: all but " + _EXCLUDED[evaluation.settings[1]] + "."
     return Table(f"{evaluation.questions.title}: correct answers", columns, rows, [note])
 
 
@@ -41,3 +45,21 @@ def answer_table(words: Sequence[str], found: Sequence[tuple[str, float]]) -> Ta
     title = words[0] if len(words) == 1 else "{} − {} + {}".format(*words)
     rows = [[Cell(word), Cell(f"{cosine:.4f}")] for word, cosine in found]
     return Table(title, [Column("word"), Column("cosine", "right")], rows)
+
+
+def completion_table(completion: Completion) -> Table:
+    """Returns a table of the answers to one word, those of each method side by side.
+
+    Example:
+        >>> completion = Completion("germany", {"WV": [("berlin", 0.9)], "AGN": [("berlin", 0.8), ("bonn", 0.7)]})
+        >>> [[cell.text for cell in row] for row in completion_table(completion).rows]
+        [['berlin', '0.9000', 'berlin', '0.8000'], ['', '', 'bonn', '0.7000']]
+    """
+    columns = [column for name in completion.answers for column in (Column(name), Column("score", "right"))]
+    rows = []
+    for answers in zip_longest(*completion.answers.values()):
+        texts = [
+            text for answer in answers for text in (("", "") if answer is None else (answer[0], f"{answer[1]:.4f}"))
+        ]
+        rows.append([Cell(text) for text in texts])
+    return Table(f"{completion.word} : ?", columns, rows)

@@ -16,6 +16,7 @@ __all__ = [
     "named_questions",
     "read_bats",
     "read_google",
+    "read_text",
 ]
 
 import re
@@ -141,7 +142,7 @@ class Questions(Asked):
 
 @dataclass(frozen=True)
 class Pairs(Asked):
-    r"""Pairs of words :math:`c : d` of relations, one relation in each section; ``words`` are :math:`c`, :math:`(n)`."""
+    r"""Pairs :math:`c : d` of relations, one in each section; ``words`` are :math:`c`, with shape :math:`(n)`."""
 
     @property
     def rows(self) -> Tensor:
@@ -194,15 +195,13 @@ def read_google(path: str | Path | None = None) -> dict[str, list[tuple[str, str
         (14, 19544)
     """
     if path is None:
-        source, raw = (
-            "questions-words.txt",
-            (resources.files("abelnet.words") / "data" / "questions-words.txt").read_bytes(),
-        )
+        source = "questions-words.txt"
+        text = (resources.files("abelnet.words") / "data" / source).read_text(encoding="utf-8")
     else:
-        source, raw = str(path), _read(Path(path))
+        source, text = str(path), read_text(path)
     sections: dict[str, list[tuple[str, str, str, str]]] = {}
     current: list[tuple[str, str, str, str]] | None = None
-    for number, line in enumerate(_decoded(source, raw).splitlines(), 1):
+    for number, line in enumerate(text.splitlines(), 1):
         fields = line.split()
         if not fields:
             continue
@@ -241,7 +240,7 @@ def read_bats(folder: str | Path) -> tuple[Relation, ...]:
         if match is None:
             raise AbelnetError(f"{path}: expected a name such as 'I01 [noun - plural_reg].txt'")
         pairs = []
-        for number, line in enumerate(_decoded(str(path), _read(path)).split("\n"), 1):
+        for number, line in enumerate(read_text(path).split("\n"), 1):
             if not line.strip():
                 continue
             word, tab, rest = line.strip().partition("\t")
@@ -427,15 +426,20 @@ def _lookup(vectors: WordVectors, case: str) -> Callable[[str], int | None]:
     return rows.get
 
 
-def _read(path: Path) -> bytes:
+def read_text(path: str | Path) -> str:
+    """Reads a file of questions or pairs, in UTF-8.
+
+    Example:
+        >>> read_text("nowhere.txt")
+        Traceback (most recent call last):
+            ...
+        abelnet.errors.AbelnetError: nowhere.txt: expected a question file, got: No such file or directory
+    """
     try:
-        return path.read_bytes()
+        raw = Path(path).read_bytes()
     except OSError as error:
         raise AbelnetError(f"{path}: expected a question file, got: {error.strerror}") from None
-
-
-def _decoded(source: str, raw: bytes) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise AbelnetError(f"{source}, byte {error.start:,}: expected UTF-8, got {raw[error.start :][:4]!r}") from None
+        raise AbelnetError(f"{path}, byte {error.start:,}: expected UTF-8, got {raw[error.start :][:4]!r}") from None

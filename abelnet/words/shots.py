@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["PROTOCOLS", "QUERY_SETTINGS", "evaluate_methods", "named_pairs", "tasks"]
+__all__ = ["PROTOCOLS", "QUERY_SETTINGS", "evaluate_methods", "named_pairs", "parse_shots", "tasks"]
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -55,6 +55,20 @@ def named_pairs(
     else:
         pairs = google_questions(vectors, path, case=case).pairs()
     return pairs, pairs
+
+
+def parse_shots(text: str) -> int | None:
+    """Returns the number of example pairs that a text says: a count, or None for ``"all"``.
+
+    Example:
+        >>> parse_shots("5"), parse_shots("all")
+        (5, None)
+    """
+    if text == "all":
+        return None
+    if not text.isdecimal() or int(text) == 0:
+        raise AbelnetError(f"shots: expected a number of at least 1, or all, got {text!r}")
+    return int(text)
 
 
 def tasks(queries: Pairs, examples: Pairs, shots: int | None = None, *, seed: int = 0) -> Iterator[tuple[Tensor, Task]]:
@@ -146,7 +160,7 @@ def evaluate_methods(
             vectors.vectors, together, k, norms=vectors.norms, on_progress=lambda share: tell(0.8 + 0.2 * share)
         )
         sizes = [len(places) for _, places, _ in cosines]
-        parts = zip(found.scores.split(sizes), found.indices.split(sizes), strict=True)
+        parts = zip(torch.split(found.scores, sizes), torch.split(found.indices, sizes), strict=True)
         for (number, places, _), part in zip(cosines, parts, strict=True):
             keep(number, places, Nearest(*part))
     return Evaluation(queries, tuple(methods), predicted, queries.accepts(predicted), QUERY_SETTINGS)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
 from abelnet import AbelnetError
 from abelnet.words import Nearest, nearest, retrieval
+from abelnet.words.retrieval import best
 
 
 def brute_force(vectors: Tensor, queries: Tensor) -> Tensor:
@@ -125,3 +127,21 @@ def test_bad_input() -> None:
 def test_no_queries() -> None:
     found = nearest(torch.randn(4, 3), torch.empty(2, 0, 3), 2)
     assert found.indices.shape == found.scores.shape == (2, 0, 2)
+
+
+@pytest.mark.parametrize("step", [7, 64, 1 << 20])
+def test_any_score_is_exact(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retrieval, "_SCORED", step)
+    vectors, directions = torch.randn(90, 5), torch.randn(3, 5)
+    score = lambda products: torch.stack((products.prod(1), products.exp().sum(1)), 1)
+    expected = score(F.normalize(vectors, dim=1) @ directions.t()).t().topk(6, 1)
+    found = best(vectors, directions, score, 6)
+    torch.testing.assert_close(found.scores, expected.values)
+    assert torch.equal(found.indices, expected.indices)
+
+
+def test_bad_scores() -> None:
+    with pytest.raises(AbelnetError, match="k: expected at most 3, the number of rows, got 4"):
+        best(torch.eye(3), torch.eye(3), lambda products: products, 4)
+    with pytest.raises(AbelnetError, match="expected finite values, got NaN"):
+        best(torch.eye(3), torch.eye(3), lambda products: products.log() - products.log(), 1)

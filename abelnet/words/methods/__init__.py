@@ -9,6 +9,7 @@ __all__ = [
     "LRCos",
     "Method",
     "PairDirection",
+    "Ridge",
     "Scores",
     "Similarity",
     "Task",
@@ -16,20 +17,41 @@ __all__ = [
     "ThreeCosAvg",
     "ThreeCosMul",
     "Weighted",
+    "named_method",
 ]
 
+from abelnet.errors import AbelnetError
 from abelnet.words.methods.base import CosineMethod, Method, Scores, Task
 from abelnet.words.methods.joined import Joined
 from abelnet.words.methods.lrcos import LRCos
 from abelnet.words.methods.pair_direction import PairDirection
+from abelnet.words.methods.ridge import Ridge
 from abelnet.words.methods.similarity import Similarity
 from abelnet.words.methods.three_cos_add import ThreeCosAdd
 from abelnet.words.methods.three_cos_avg import ThreeCosAvg
 from abelnet.words.methods.three_cos_mul import ThreeCosMul
 from abelnet.words.methods.weighted import Weighted
+from abelnet.words.models import AnalogyModel
 
 METHODS: dict[str, type[Method]] = {
     method.name: method
-    for method in (Similarity, ThreeCosAdd, ThreeCosAvg, Weighted, ThreeCosMul, PairDirection, LRCos, Joined)
+    for method in (Similarity, ThreeCosAdd, ThreeCosAvg, Weighted, Ridge, ThreeCosMul, PairDirection, LRCos, Joined)
 }
 """Methods by name."""
+
+
+def named_method(name: str, model: AnalogyModel | None = None) -> Method:
+    """Returns a method by name, with its default settings.
+
+    Arguments:
+        name: A key of :data:`METHODS`.
+        model: The model in whose coordinates offsets are taken, where the method takes any.
+
+    Example:
+        >>> named_method("3cosavg").name
+        '3cosavg'
+    """
+    if name not in METHODS:
+        raise AbelnetError(f"method: expected one of {', '.join(METHODS)}, got {name!r}")
+    method = METHODS[name]
+    return method(model) if method.takes_model else method()

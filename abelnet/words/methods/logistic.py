@@ -34,7 +34,7 @@ def fit_logistic(x: Tensor, labels: Tensor, weights: Tensor, strength: float = 1
     Arguments:
         x: Vectors, with shape :math:`(m, d)`.
         labels: Whether each is in the class, with shape :math:`(m)`.
-        weights: Weights :math:`s_j` of the vectors in each regression, with shape :math:`(n, m)`; both classes have some.
+        weights: Weights :math:`s_j` of the vectors in each regression, with shape :math:`(n, m)`, some in each class.
         strength: The inverse of the penalty, :math:`C`.
 
     Example:

@@ -55,7 +55,7 @@ class LRCos(Method):
         queries = vectors.units(task.queries)
 
         def combine(products: Tensor) -> Tensor:
-            cosines, logits = products.split(len(queries), 1)
+            cosines, logits = torch.split(products, len(queries), 1)
             return cosines * torch.sigmoid(logits + classes.bias)
 
         return Scores(torch.cat((queries, classes.weight)), combine)
@@ -71,5 +71,7 @@ class LRCos(Method):
         weights = torch.cat((used, _REPEATED * used, used), 1)
         # Balanced: the weights of each class sum to half the number of vectors.
         total = weights.sum(1, keepdim=True) / 2
-        weights = weights * torch.where(labels, total / used.sum(1, True), total / ((_REPEATED + 1) * used.sum(1, True)))
+        weights = weights * torch.where(
+            labels, total / used.sum(1, True), total / ((_REPEATED + 1) * used.sum(1, True))
+        )
         return fit_logistic(vectors.units(torch.cat((b, a, noise))), labels, weights, self.strength)

@@ -39,7 +39,7 @@ class PairDirection(Method):
         lengths = (c * c).sum(-1)
 
         def combine(products: Tensor) -> Tensor:
-            to_c, along = products.split(len(c), 1)
+            to_c, along = torch.split(products, len(c), 1)
             # Words that are the query up to rounding have no direction.
             distances = (1 + lengths - 2 * to_c).clamp(min=0)
             near = distances < 1e-6
