@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 
 from abelnet import cli
 from abelnet.words import WordVectors, evaluate, google_questions
+from abelnet.words.methods import LRCos, ThreeCosAvg
+from abelnet.words.shots import evaluate_methods, named_pairs
 
 RUNNER = CliRunner()
 
@@ -46,6 +48,66 @@ def test_ask() -> None:
     done = RUNNER.invoke(cli.app, ["words", "ask", "frog", "--topn", "1"])
     assert done.exit_code == 0, done.output
     assert "frog" in done.output.splitlines()[0]
+
+
+def test_complete(tmp_path: Path) -> None:
+    (tmp_path / "pairs.txt").write_text("france:paris\nitaly rome\nfrance:paris\nxyzzy:paris\n")
+    options = ["--pair", "Japan:Tokyo", "--pairs", str(tmp_path / "pairs.txt"), "--topn", "2"]
+    outputs = ["--json", str(tmp_path / "out.json")]
+    done = RUNNER.invoke(cli.app, ["words", "complete", "germany", "spain", *options, *outputs])
+    assert done.exit_code == 0, done.output
+    line = "3 example pairs; 1 repeated pair is used once; 1 pair has an unknown word and is left out"
+    assert done.output.splitlines()[0] == line
+    assert "joined wv" in done.output
+    assert "joined agn" in done.output
+    content = json.loads((tmp_path / "out.json").read_text())
+    assert content["germany"]["joined agn"][0][0] == "berlin"
+    assert content["spain"]["joined wv"][0][0] == "madrid"
+    assert len(content["spain"]["joined wv"]) == 2
+    relation = ["--relation", "capital-world", "--method", "3cosavg", "--method", "similarity", "--model", "wv"]
+    done = RUNNER.invoke(cli.app, ["words", "complete", "germany", *relation, "--topn", "1"])
+    assert done.exit_code == 0, done.output
+    assert "116 example pairs" in done.output
+    assert "3cosavg wv" in done.output
+    assert "similarity wv" not in done.output  # it depends on no model
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["germany"], "pairs: expected at least one example pair, got none; give some, such as france:paris"),
+        (["germany", "--pair", "france:xyzzy"], "word: expected a vocabulary word, got 'xyzzy'"),
+        (["xyzzy", "--pair", "france:paris"], "word: expected a vocabulary word, got 'xyzzy'"),
+        (["germany", "--pair", "paris:paris"], "pair: expected two different words, got paris:paris"),
+        (["germany", "--pair", "paris"], "pair: expected two words with a colon between them"),
+        (["germany", "--pairs", "none.txt"], "none.txt: expected a question file, got: No such file"),
+        (["germany", "--relation", "magic"], "relation: expected one of capital-common-countries"),
+        (["germany", "--pair", "france:paris", "--method", "magic"], "method: expected one of similarity"),
+    ],
+)
+def test_hostile_input_is_one_line(
+    arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["abelnet", "words", "complete", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
+def test_evaluate_from_several_pairs(tmp_path: Path) -> None:
+    vectors = WordVectors.default(8000)
+    queries, examples = named_pairs(vectors, "google")
+    methods = {"3cosavg wv": ThreeCosAvg(), "lrcos": LRCos()}
+    expected = evaluate_methods(vectors, queries, examples, methods, shots=5)
+    options = ["--limit", "8000", "--method", "3cosavg", "--method", "lrcos", "--shots", "5"]
+    outputs = ["--json", str(tmp_path / "out.json"), "--csv", str(tmp_path / "out.csv")]
+    done = RUNNER.invoke(cli.app, ["words", "evaluate", *options, *outputs])
+    assert done.exit_code == 0, done.output
+    assert json.loads((tmp_path / "out.json").read_text()) == expected.to_dict()
+    assert "excluding_query,lrcos" in (tmp_path / "out.csv").read_text()
+    assert "all but the query" in done.output
 
 
 def test_convert(tmp_path: Path) -> None:

@@ -54,7 +54,9 @@ def test_hostile_pairs(vectors: WordVectors) -> None:
         complete(vectors, Examples.of(vectors, CAPITALS), [], {"wv": ThreeCosAvg()})
     with pytest.raises(UnknownWordError, match="got 'xyzzy'"):
         complete(vectors, Examples.of(vectors, CAPITALS), ["xyzzy"], {"wv": ThreeCosAvg()})
-    loose = Examples.of(vectors, [*CAPITALS, *CAPITALS, ("paris", "paris"), ("xyzzy", "paris"), ("x", "xyzzy")], strict=False)
+    loose = Examples.of(
+        vectors, [*CAPITALS, *CAPITALS, ("paris", "paris"), ("xyzzy", "paris"), ("x", "xyzzy")], strict=False
+    )
     assert len(loose.rows) == 3
     assert loose.notes == (
         "3 repeated pairs are used once",

@@ -53,7 +53,8 @@ def fit_logistic(x: Tensor, labels: Tensor, weights: Tensor, strength: float = 1
 
     def objective(fit: Tensor) -> Tensor:
         losses = distinct * F.softplus(-signs * (fit @ features.t()))
-        return losses.sum(1) + (penalty * fit.square()).sum(1) / 2
+        value: Tensor = losses.sum(1) + (penalty * fit.square()).sum(1) / 2
+        return value
 
     value = objective(fit)
     for _ in range(_STEPS):
