@@ -32,7 +32,7 @@ def run(
     bats: Annotated[Path | None, typer.Option(help="BATS folder; by default the Google pairs are split.")] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(help="wv, wv_mlp, wv_agn, anchored, several, or these with _80; may be repeated; all by default."),
+        typer.Option(help="wv, wv_mlp, wv_agn, anchored, anchored_80, several, several_80; may be repeated; else all."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of splits, each with its own training run.")] = 3,
     seed: Annotated[int, typer.Option(min=0, max=2**62, help="Random seed.")] = 0,

@@ -38,7 +38,7 @@ def named_pairs(
     Example:
         >>> queries, examples = named_pairs(WordVectors.default(), "google")
         >>> len(queries), len(examples)
-        (116, 434)
+        (115, 435)
     """
     if protocol not in PROTOCOLS:
         raise AbelnetError(f"protocol: expected {' or '.join(PROTOCOLS)}, got {protocol!r}")
