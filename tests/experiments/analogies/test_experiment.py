@@ -39,10 +39,10 @@ def data(tmp_path: Path) -> tuple[str, str]:
 
 def test_killed_and_resumed_it_comes_to_the_same_results(data: tuple[str, str], tmp_path: Path) -> None:
     options = ["--vectors", data[0], "--bats", data[1], "--seeds", "1", "--epochs", "5", "--jobs", "1"]
-    options += [word for model in ("wv", "wv_agn", "anchored") for word in ("--model", model)]
-    whole = killed_and_resumed(["analogies", "run", *options], tmp_path, ["parts/anchored-0.checkpoint"])
+    options += [word for model in ("wv", "wv_agn", "several") for word in ("--model", model)]
+    whole = killed_and_resumed(["analogies", "run", *options], tmp_path, ["parts/several-0.checkpoint"])
     rows = {row["model"]: row for row in whole["rows"]}
-    assert list(rows) == ["wv", "wv_agn", "anchored"]
+    assert list(rows) == ["wv", "wv_agn", "several"]
     assert rows["wv_agn"]["loss"] < -0.6
     table = rows["wv"]["tables"][0]
     assert table["title"] == "BATS test"
