@@ -2,7 +2,7 @@
 
 Leave-one-out on relations of BATS, as vecto runs it: 3CosAvg and LRCos have all other pairs of a relation as examples,
 3CosAdd, 3CosMul and PairDirection one pair per question. vecto ranks the whole vocabulary for each question, so it gets
-fewer of them; times are per question, of both in one process. Its solvers are used as installed
+fewer of them; times are CPU seconds per question, of both in one process. Its solvers are used as installed
 (`pip install --no-deps vecto`), on embeddings that share our vectors.
 
     python benchmarks/methods.py BATS_3.0 [--vectors glove.6B.100d.safetensors] [--relations 40] [--questions 8]
@@ -79,18 +79,18 @@ def leave_one_out(vectors: WordVectors, pairs: Pairs, module: ModuleType, questi
     chosen = random.Random(0).sample(range(len(pairs)), questions)
     embs = embeddings(vectors)
     for name, method in methods.items():
-        start = time.perf_counter()
+        start = time.process_time()
         ours = evaluate_methods(vectors, pairs, pairs, {name: method})
-        own = (time.perf_counter() - start) / len(pairs)
+        own = (time.process_time() - start) / len(pairs)
         solver = getattr(module, LEAVE_ONE_OUT[name])(embs, exclude=True)
         same, taken = 0, 0.0
         for number in chosen:
             others = (pairs.section == pairs.section[number]) & (pairs.words != pairs.words[number])
             examples = [as_words(vectors, pairs, i) for i in others.nonzero()[:, 0].tolist()]
             query = as_words(vectors, pairs, number)
-            start = time.perf_counter()
+            start = time.process_time()
             (result,) = solver.do_test_on_pairs(examples, [query])
-            taken += time.perf_counter() - start
+            taken += time.process_time() - start
             same += best(result) == vectors.index_to_key[ours.predicted[1, 0, number]]
         report(name, own, taken / questions, same, questions, len(pairs))
 
@@ -105,12 +105,12 @@ def one_pair(vectors: WordVectors, pairs: Pairs, module: ModuleType, questions: 
     of_rows = {tuple(row): number for number, row in enumerate(pairs.rows.tolist())}
     for name, rival in ONE_PAIR.items():
         method = METHODS[name]()
-        start = time.perf_counter()
+        start = time.process_time()
         found = torch.empty(len(pairs), 4, dtype=torch.long)
         scores = torch.empty(len(pairs), 4)
         for places, task in asked:
             scores[places], found[places] = method.answers(vectors, task, 4)
-        own = (time.perf_counter() - start) / len(pairs)
+        own = (time.process_time() - start) / len(pairs)
         answers = Nearest(scores, found).excluding(torch.cat((examples, pairs.words[:, None]), 1)).indices[:, 0]
         solver = getattr(module, rival)(embs, exclude=True)
         same, taken = 0, 0.0
@@ -118,9 +118,9 @@ def one_pair(vectors: WordVectors, pairs: Pairs, module: ModuleType, questions: 
             example = as_words(vectors, pairs, of_rows[tuple(examples[number].tolist())])
             # Other answers of the example are candidates for us and not for vecto.
             example[1] = example[1][:1]
-            start = time.perf_counter()
+            start = time.process_time()
             (result,) = solver.do_test_on_pairs([example], [as_words(vectors, pairs, number)])
-            taken += time.perf_counter() - start
+            taken += time.process_time() - start
             same += best(result) == vectors.index_to_key[answers[number]]
         report(name, own, taken / questions, same, questions, len(pairs))
 
