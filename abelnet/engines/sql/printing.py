@@ -97,7 +97,8 @@ class SQLPrinter(StrPrinter):  # type: ignore[misc]
 
     def _print_Symbol(self, expr: Symbol) -> str:
         self.used[expr.name] += 1
-        return self._columns[str(expr.name)]
+        text: str = self._columns[expr.name]
+        return text
 
     def _print_Integer(self, expr: Integer) -> str:
         return str(int(expr)) if abs(int(expr)) < _LARGEST_INTEGER else literal(float(expr))
@@ -108,7 +109,7 @@ class SQLPrinter(StrPrinter):  # type: ignore[misc]
         text = ""
         for term in terms:
             negative = term.could_extract_minus_sign() and (term.is_number or isinstance(term, Mul))
-            shown = self.parenthesize(-term if negative else term, PRECEDENCE["Add"], strict=negative is False)
+            shown: str = self.parenthesize(-term if negative else term, PRECEDENCE["Add"], strict=not negative)
             text += (" - " if negative else " + ") + shown if text else ("-" if negative else "") + shown
         return text
 
@@ -117,7 +118,7 @@ class SQLPrinter(StrPrinter):  # type: ignore[misc]
         if expr.could_extract_minus_sign():
             sign, expr = "-", -expr
             if not isinstance(expr, Mul):
-                return sign + self.parenthesize(expr, PRECEDENCE["Mul"])
+                return f"{sign}{self.parenthesize(expr, PRECEDENCE['Mul'])}"
         above: list[Any] = []
         below: list[Any] = []
         for part in expr.args:

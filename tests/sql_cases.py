@@ -15,13 +15,15 @@ from abelnet.operation import Operation
 Array = np.ndarray[Any, np.dtype[np.float64]]
 # Runs a query over rows of a set and its values, in columns "set" and "v1", "v2", …, and returns all rows.
 Run = Callable[[str, list[tuple[Any, ...]]], list[Sequence[Any]]]
-SIZES = (1, 1, 2, 3, 7, 100, 10_000)
+SIZES = (1, 1, 2, 3, 7, 100)
 
 
-def multisets(elements: Callable[[np.random.Generator, int], Array], special: Sequence[float] = ()) -> list[Array]:
+def multisets(
+    elements: Callable[[np.random.Generator, int], Array], special: Sequence[float] = (), largest: int = 10_000
+) -> list[Array]:
     """Draws sets of each size, and sets with special elements such as 0."""
     generator = np.random.default_rng(0)
-    sets = [elements(generator, size).reshape(size, -1) for size in SIZES]
+    sets = [elements(generator, size).reshape(size, -1) for size in (*SIZES, largest)]
     for number in special:
         row = np.full((1, sets[0].shape[1]), number)
         sets += [row, np.concatenate((row, elements(generator, 2).reshape(2, -1), row))]
