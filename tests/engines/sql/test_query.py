@@ -10,23 +10,16 @@ import pytest
 import torch
 from cases import ELEMENTWISE, FAMILY_CASES, VECTOR_CASES
 from laws_of_practice import LAWS, draw
-from sql_cases import check, multisets
+from sql_cases import ODD_NAMES, SCALAR, check, generator, multisets
 from sql_engines import in_duckdb, in_sqlite
 
 from abelnet import (
     AbelianGroup,
     AbelnetError,
-    CappedSum,
-    Constant,
-    Even,
-    Generator,
     LawRegressor,
-    Maximum,
     Mean,
-    Minimum,
     Operation,
     Polynomial,
-    Product,
     RationalQuadraticSpline,
     Sum,
     Triangular,
@@ -36,17 +29,6 @@ from abelnet.bijections.terms import Curve, Monomial, Power
 from abelnet.engines.sql import aggregate_query, quote, select
 
 FORMS = {"sum": Sum(), "mean": Mean(), "shifted sum": Polynomial(0.0, 0.37), "product": Polynomial(-0.7, 0.3)}
-ODD_NAMES = [
-    '"; DROP TABLE t; --',
-    "it's",
-    'a "quoted" name',
-    "größe ∑ 名",
-    "x1",
-    "result",
-    "select",
-    "a\\b",
-    "%s {x} $1",
-]
 
 
 @pytest.fixture(scope="module")
@@ -59,38 +41,6 @@ def duck() -> Iterator[Any]:
 def lite() -> Iterator[Any]:
     with in_sqlite() as run:
         yield run
-
-
-def generator(kind: str, *parameters: float) -> Generator:
-    return Generator(1, kind, parameters, dtype=torch.float64)
-
-
-# Every law: products with signs and zeros, caps, extremes, and exponents far beyond the range of doubles.
-SCALAR: dict[str, tuple[Operation, float, float]] = {
-    "sum": (AbelianGroup(generator("affine")), -1e6, 1e6),
-    "product": (Operation(generator("affine"), Product()), -1.5, 1.5),
-    "returns": (Operation(generator("affine"), Polynomial(1.0)), -0.3, 0.5),
-    "returns below −1": (Operation(generator("affine"), Polynomial(1.0)), -2.0, 0.5),
-    "tiny returns": (Operation(generator("affine"), Polynomial(1.0)), -1e-9, 1e-9),
-    "noisy or": (Operation(generator("affine"), Polynomial(-1.0)), 0.0, 1.0),
-    "exclusive or": (Operation(generator("affine"), Polynomial(-2.0)), 0.0, 1.0),
-    "maximum": (Operation(generator("affine"), Maximum()), -5, 5),
-    "minimum": (Operation(generator("affine"), Minimum()), -5, 5),
-    "minimum by a falling curve": (Operation(generator("exponential", -1.0), Maximum()), -5, 5),
-    "constant": (Operation(generator("affine"), Constant(2.5)), -5, 5),
-    "mean": (Operation(generator("affine"), Mean()), -5, 5),
-    "z-scores": (Operation(generator("affine"), Mean(0.5)), -5, 5),
-    "capped sum": (Operation(generator("affine"), CappedSum(15.0)), 0, 8),
-    "Łukasiewicz": (Operation(generator("affine"), CappedSum(-1.0, -1.0)), 0.3, 1),
-    "capped norm": (Operation(generator("positive power", 2.0), CappedSum(36.0)), 0, 5),
-    "norm of both signs": (AbelianGroup(Even(generator("positive power", 2.0))), -5, 5),
-    "log-sum-exp far out": (AbelianGroup(generator("exponential", 2.5)), -4000, 4000),
-    "log-mean-exp, falling": (Operation(generator("exponential", -0.3), Mean()), -1e5, 1e5),
-    "odds": (AbelianGroup(generator("logit")), 0.02, 0.98),
-    "velocities": (AbelianGroup(generator("arctanh", 1.0)), -0.9, 0.9),
-    "arcsinh": (AbelianGroup(generator("arcsinh", 1.0)), -5, 5),
-    "products of logarithms": (Operation(generator("logarithm", 1.0), Product()), -0.9, 3),
-}
 
 
 @pytest.mark.parametrize("name", SCALAR)
