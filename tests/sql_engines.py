@@ -134,6 +134,9 @@ def in_clickhouse() -> Iterator[Any]:
 
     with tempfile.TemporaryDirectory() as folder:
         opened = session.Session(f"{folder}/data")
+        # Tables of the default database may be files: their names would be patterns.
+        opened.query("CREATE DATABASE tests ENGINE = Atomic")
+        opened.query("USE tests")
 
         def run(query: str, rows: Rows, names: Sequence[str] = (), table: str = "t") -> list[Any]:
             path = f"{folder}/rows.parquet"
