@@ -147,6 +147,7 @@ def export(
     """
     from abelnet.discovery.estimator import LawRegressor
     from abelnet.engines.export import export_law
+    from abelnet.engines.sql import DIALECTS
     from abelnet.files import write_text
 
     law = LawRegressor.load(model)
@@ -154,6 +155,8 @@ def export(
         _export_onnx(law, out)
         return
     text = export_law(law, to, table=table, set=set_columns or (), value=value or (), dialect=dialect)
+    if to == "sql" and DIALECTS[dialect].needs:
+        typer.echo(f"{dialect} needs {DIALECTS[dialect].needs}", err=True)
     if out is None:
         for line in text.splitlines():
             terminal.say(line)

@@ -189,9 +189,9 @@ class LearnedVectorLaw(Configurable):
         Example:
             >>> from abelnet import AbelianGroup, Triangular
             >>> terms = [[Monomial((Power(0),))], [Monomial((Power(0), Power(1)))]]
-            >>> law = LearnedVectorLaw(AbelianGroup(Triangular(2, terms, [[1.0], [1.0]])), ["m", "x"], [0, 0], [1, 1])
-            >>> print(law.sql(table="bodies", set="system"))
-            SELECT ... FROM "bodies") AS "_q" GROUP BY "_g1") AS "_q"
+            >>> center, names = AbelianGroup(Triangular(2, terms, [[1.0], [1.0]])), ["mass", "place"]
+            >>> print(LearnedVectorLaw(center, names, [0, 0], [1, 1]).sql(table="bodies", set="system"))
+            SELECT ... AS "result_mass", ... AS "result_place" FROM (SELECT "system" AS "g1", ... GROUP BY "system") AS "q"
         """
         # By its name: rooms below do not import engines.
         select = import_module("abelnet.engines.sql").select
