@@ -191,7 +191,7 @@ class LearnedVectorLaw(Configurable):
             >>> terms = [[Monomial((Power(0),))], [Monomial((Power(0), Power(1)))]]
             >>> center, names = AbelianGroup(Triangular(2, terms, [[1.0], [1.0]])), ["mass", "place"]
             >>> print(LearnedVectorLaw(center, names, [0, 0], [1, 1]).sql(table="bodies", set="system"))
-            SELECT ... AS "result_mass", ... AS "result_place" FROM (SELECT "system" AS "g1", ... GROUP BY "system") AS "q"
+            SELECT ... AS "result_mass", ... AS "result_place" FROM (SELECT ... FROM "bodies" GROUP BY "system") AS "q"
         """
         # By its name: rooms below do not import engines.
         select = import_module("abelnet.engines.sql").select
