@@ -182,13 +182,14 @@ def _batches(parts: Iterable[Rows]) -> Iterator[Rows]:
     for part in parts:
         width = part.values.shape[1] + part.targets.shape[1]
         if batch and count + len(part.sets) > max(1, min(_ROWS, _CELLS // width)):
-            yield _join(batch)
-            batch, count = [], 0
+            joined, batch, count = _join(batch), [], 0  # parts are not kept beside what they are joined to
+            yield joined
         if part.sets:
             batch.append(part)
             count += len(part.sets)
     if batch:
-        yield _join(batch)
+        joined, batch = _join(batch), []
+        yield joined
 
 
 def _join(parts: Sequence[Rows]) -> Rows:
