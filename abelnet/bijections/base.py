@@ -60,6 +60,10 @@ class Bijection(Configurable, nn.Module, ABC):
         """Lower and upper limit of :math:`x`, exclusive: numbers, or tensors with shape :math:`(d)`."""
         return EVERYWHERE
 
+    def parts(self) -> list[Bijection]:
+        """Returns the maps that are composed, in order; the bijection itself if it is not a composition."""
+        return [self]
+
     def injective_part(self) -> Bijection:
         """Returns the bijection itself, or its part on numbers without sign if it loses signs."""
         return self
@@ -374,6 +378,9 @@ class Chain(Bijection):
         for part, function in maps:
             x = [function(x[i] if part.is_elementwise else x, i) for i in range(self.dim)]
         return x[dimension]
+
+    def parts(self) -> list[Bijection]:
+        return [part for bijection in self for part in bijection.parts()]
 
     def curves(self) -> list[Elementwise]:
         return [curve for bijection in self for curve in bijection.curves()]

@@ -60,7 +60,8 @@ class _Body:
 
         self.starts: list[tuple[str, str]] = []
         self.conditions = [text(fold.is_defined) for fold in folds if fold.is_defined != true]
-        self.encoded = [(name, text(one)) for fold in folds for name, one in fold.encoded.items()]
+        stages = [stage for fold in folds for stage in (*fold.prepared, fold.encoded)]
+        self.encoded = [(name, text(one)) for stage in stages for name, one in stage.items()]
         # Of a total: its name, its kind, what is added or compared, and the condition to do so.
         self.updates: list[tuple[str, str, str, str]] = []
         for fold in folds:
@@ -70,7 +71,8 @@ class _Body:
                 if total.kind == "count" and isinstance(one, Piecewise):
                     condition = text(one.args[0][1])
                 self.updates.append((name, total.kind, "" if total.kind == "count" else text(one), condition))
-        self.latent = [(name, text(one)) for fold in folds for name, one in fold.latent.items()]
+        stages = [stage for fold in folds for stage in (fold.latent, *fold.followed)]
+        self.latent = [(name, text(one)) for stage in stages for name, one in stage.items()]
         self.reached = [text(fold.is_reached) for fold in folds if fold.is_reached != true]
         found = {name: text(one) for fold in folds for name, one in fold.results.items()}
         self.results = [found[f"y{i + 1}"] for i in range(len(found))]

@@ -49,12 +49,14 @@ class Fold:
     Attributes:
         elements: Names of the coordinates of an element.
         is_defined: Condition on the coordinates for an element to be in the domain.
+        prepared: Stages before the latent coordinates, if the bijection is a composition with a curve.
         encoded: Latent coordinates.
         peaks: Largest of a latent coordinate over the multiset, which exponentials are measured from.
         lifted: States of an element.
         totals: States of the multiset.
         latent: Latent result.
         is_reached: Condition on the latent result for a result to exist.
+        followed: Stages between the latent result and the result, likewise.
         results: Result for each coordinate.
         is_exact: Whether conditions are all that limits results; otherwise a root or a quotient may have no value.
 
@@ -67,12 +69,14 @@ class Fold:
 
     elements: list[str]
     is_defined: Any
+    prepared: list[Expressions] = field(default_factory=list)
     encoded: Expressions = field(default_factory=dict)
     peaks: dict[str, Total] = field(default_factory=dict)
     lifted: Expressions = field(default_factory=dict)
     totals: dict[str, Total] = field(default_factory=dict)
     latent: Expressions = field(default_factory=dict)
     is_reached: Any = True
+    followed: list[Expressions] = field(default_factory=list)
     results: Expressions = field(default_factory=dict)
     is_exact: bool = True
 
@@ -114,7 +118,13 @@ def _folded(operation: Operation, coordinates: Sequence[int]) -> Fold:
     fold.is_defined = sympy.And(
         *(bijection.is_defined_expression(plain[i] if elementwise else plain, i) for i in places)
     )
-    images = [bijection.expression(x[i] if elementwise else x, i) for i in places]
+    # Pieces of a curve, of which there may be hundreds, would each repeat the maps before it.
+    first, *others = bijection.parts() if elementwise and not is_short(bijection) else [bijection]
+    given, images = x, [first.expression(x[i] if elementwise else x, i) for i in places]
+    for k, part in enumerate(others, 1):
+        given = [sympy.Symbol(f"a{suffix}_{k}", real=True) for suffix in suffixes]
+        fold.prepared.append({str(name): one for name, one in zip(given, images, strict=True)})
+        images = [part.expression(given[i], i) for i in places]
     latent = [_symbol(f"w{suffix}", low) for suffix, (low, _) in zip(suffixes, codomain, strict=True)]
     for i, suffix in enumerate(suffixes):
         n = sympy.Symbol(f"n{suffix}", positive=True, integer=True)
@@ -157,17 +167,23 @@ def _folded(operation: Operation, coordinates: Sequence[int]) -> Fold:
         if is_short(bijection):  # where the end of the domain of the law is, a curve does not tell exactly
             own = law.contains_expression(sympy.Symbol(f"u{suffix}", real=True), i)
             if own != sympy.true:
-                condition = own.xreplace({sympy.Symbol(f"u{suffix}", real=True): images[i].xreplace({x[i]: plain[i]})})
+                condition = own.xreplace(
+                    {sympy.Symbol(f"u{suffix}", real=True): images[i].xreplace(dict(zip(x, plain, strict=True)))}
+                )
                 fold.is_defined = sympy.And(fold.is_defined, condition)
     if logs is None:
         fold.is_reached = sympy.And(
             *(_is_reached(*one, *ends) for one, ends in zip(fold.latent.items(), codomain, strict=True))
         )
+    for k, part in enumerate(reversed(others), 1):
+        after = [sympy.Symbol(f"b{suffix}_{k}", real=True) for suffix in suffixes]
+        fold.followed.append({str(after[i]): part.inverse_expression(latent[i], i) for i in places})
+        latent = after
     for i, suffix in enumerate(suffixes):
-        fold.results[f"y{suffix}"] = bijection.inverse_expression(latent[i] if elementwise else latent, i)
+        fold.results[f"y{suffix}"] = first.inverse_expression(latent[i] if elementwise else latent, i)
     used = {str(name) for expression in fold.latent.values() for name in expression.free_symbols}
     fold.totals = {name: total for name, total in fold.totals.items() if name in used}
-    for stage in (fold.encoded, fold.lifted, fold.latent, fold.results):
+    for stage in (*fold.prepared, fold.encoded, fold.lifted, fold.latent, *fold.followed, fold.results):
         stage |= {name: _stable(unfolded(expression)) for name, expression in stage.items()}
     return fold
 

@@ -73,10 +73,9 @@ def _tanh(z: Expr) -> Expr:
 
 
 def _sinh(z: Expr) -> Expr:
-    import sympy
+    from sympy.codegen.cfunctions import expm1
 
-    rest = _expm1_by_logarithm(sympy.Abs(z, evaluate=False))
-    return sympy.sign(z, evaluate=False) * (rest + rest / (1 + rest)) / 2
+    return (expm1(z) - expm1(-z)) / 2
 
 
 def _sign(z: Expr) -> Expr:
@@ -134,7 +133,12 @@ _ALL = (
         None,
         {"expm1": _expm1_by_logarithm, "atanh": _atanh, "asinh": _asinh, "tanh": _tanh, "sinh": _sinh},
     ),
-    Dialect("clickhouse", "clickhouse", {"expm1": _expm1, "atanh": _atanh, "asinh": _asinh}, mixes_aliases=True),
+    Dialect(
+        "clickhouse",
+        "clickhouse",
+        {"expm1": _expm1, "atanh": _atanh, "asinh": _asinh, "sinh": _sinh},
+        mixes_aliases=True,
+    ),
     Dialect("spark", "spark", {}),
 )
 DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in _ALL}

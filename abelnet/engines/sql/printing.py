@@ -9,8 +9,9 @@ __all__ = ["SQLPrinter", "literal"]
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from sympy import Add, Expr, Float, Integer, Mul, Or, Pow, Rational, Symbol, true
@@ -41,6 +42,8 @@ _NAMES = {
 _LARGEST_PRODUCT = 4
 # So are squares of expressions of at most so many characters.
 _SHORT = 40
+# More cases than this are bisected.
+_MOST_CASES = 4
 _LARGEST_INTEGER = 2**31
 # Beyond these the exponential is infinity or 0 in double precision.
 _LARGEST_EXPONENT, _SMALLEST_EXPONENT = 709.782712893384, -745.0
@@ -204,13 +207,25 @@ class SQLPrinter(StrPrinter):  # type: ignore[misc]
 
     def _print_Piecewise(self, expr: Expr) -> str:
         *pieces, (last, condition) = expr.args
-        texts = [f"WHEN {self._print(when)} THEN {self._print(value)}" for value, when in pieces]
-        texts.append(
-            f"ELSE {self._print(last)}"
-            if condition == true
-            else f"WHEN {self._print(condition)} THEN {self._print(last)}"
+        if len(pieces) > _MOST_CASES and condition == true and _ascends([when for _, when in pieces]):
+            return self._bisected([*pieces, (last, condition)])
+        return self._cases(expr.args)
+
+    def _cases(self, pieces: Sequence[Any]) -> str:
+        *others, (last, condition) = pieces
+        texts = [f"WHEN {self._print(when)} THEN {self._print(value)}" for value, when in others]
+        end = "ELSE" if condition == true else f"WHEN {self._print(condition)} THEN"
+        return f"CASE {' '.join(texts)} {end} {self._print(last)} END"
+
+    def _bisected(self, pieces: Sequence[Any]) -> str:
+        """Returns nested cases, of which few are compared, of pieces whose conditions imply those that follow."""
+        if len(pieces) <= _MOST_CASES:
+            return self._cases([*pieces[:-1], (pieces[-1][0], true)]) if len(pieces) > 1 else self._print(pieces[0][0])
+        middle = len(pieces) // 2
+        condition = self._print(pieces[middle - 1][1])
+        return (
+            f"CASE WHEN {condition} THEN {self._bisected(pieces[:middle])} ELSE {self._bisected(pieces[middle:])} END"
         )
-        return f"CASE {' '.join(texts)} END"
 
     def _print_Relational(self, expr: Any) -> str:
         sign = {"==": "=", "!=": "<>"}.get(expr.rel_op, expr.rel_op)
@@ -222,3 +237,13 @@ class SQLPrinter(StrPrinter):  # type: ignore[misc]
 
     def _print_Or(self, expr: Any) -> str:
         return " OR ".join(self._print(one) for one in sorted(expr.args, key=str))
+
+
+def _ascends(conditions: Sequence[Any]) -> bool:
+    """Returns whether each condition limits the same number, and implies those that follow."""
+    if not all(one.is_Relational and one.rhs.is_number and one.lhs == conditions[0].lhs for one in conditions):
+        return False
+    limits = [float(one.rhs) for one in conditions]
+    if all(one.rel_op in ("<", "<=") for one in conditions):
+        return all(a < b for a, b in pairwise(limits))
+    return all(one.rel_op in (">", ">=") for one in conditions) and all(a > b for a, b in pairwise(limits))

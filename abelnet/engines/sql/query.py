@@ -148,6 +148,8 @@ class _Query:
         """Returns the query of all stages."""
         if self._dialect.mixes_aliases:
             self._nest()
+        for k in range(max(len(fold.prepared) for fold in folds)):
+            self._stage(folds, partial(self._prepared, k))
         self._stage(folds, self._encoded)
         if any(fold.peaks for fold in folds):
             self._stage(folds, self._with_peaks)
@@ -156,6 +158,8 @@ class _Query:
         self._stage(folds, partial(self._totals, sum_function))
         self._is_grouped = True
         self._stage(folds, self._latent)
+        for k in range(max(len(fold.followed) for fold in folds)):
+            self._stage(folds, partial(self._followed, k))
         self._stage(folds, self._results, is_last=True)
         texts = [*self._keys, *(self._columns[f"y{i + 1}"].text for i in range(len(self._result_names)))]
         return self._dialect.translate(self._select(zip([*self._sets, *self._result_names], texts, strict=True)))
@@ -209,6 +213,16 @@ class _Query:
         kept = {name: self._columns[name] for name in names if name in self._columns}
         printer.used.update(kept.keys())
         return kept
+
+    def _prepared(self, k: int, fold: Fold, printer: SQLPrinter) -> Columns:
+        columns = self._kept([*fold.elements, *(name for stage in fold.prepared[:k] for name in stage)], printer)
+        stage = fold.prepared[k] if k < len(fold.prepared) else {}
+        return columns | {name: self._column(printer, one) for name, one in stage.items()}
+
+    def _followed(self, k: int, fold: Fold, printer: SQLPrinter) -> Columns:
+        columns = self._kept([*fold.latent, *(name for stage in fold.followed[:k] for name in stage)], printer)
+        stage = fold.followed[k] if k < len(fold.followed) else {}
+        return columns | {name: self._column(printer, one) for name, one in stage.items()}
 
     def _encoded(self, fold: Fold, printer: SQLPrinter) -> Columns:
         from sympy import Not, to_nnf, true

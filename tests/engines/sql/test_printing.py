@@ -65,3 +65,18 @@ def test_functions_that_engines_lack_are_named() -> None:
     with pytest.raises(AbelnetError, match="law: expected functions that duckdb has, got erf"):
         printed(sympy.erf(x))
     assert "ATANH" not in printed(sympy.atanh(x), "polars").upper()
+
+
+@pytest.mark.parametrize("falls", [False, True])
+def test_many_cases_are_bisected(falls: bool) -> None:
+    limits = range(20, 0, -1) if falls else range(1, 21)
+    pieces = [(k * x, x >= k if falls else x <= k if k % 2 else x < k) for k in limits]
+    expression = Piecewise(*pieces, (-x, True), evaluate=False)
+    text = printed(expression)
+    assert text.count("CASE") > 5
+    assert printed(Piecewise(*pieces[::-1], (-x, True), evaluate=False)).count("CASE") == 1
+    with duckdb.connect() as connection:
+        for k in range(45):
+            query = f"SELECT {text} FROM (SELECT {literal(k / 2)} AS x)"
+            assert connection.sql(query).fetchall() == [(float(expression.subs(x, k / 2)),)]
+        assert connection.sql(f"SELECT {text} FROM (SELECT CAST(NULL AS DOUBLE) AS x)").fetchall() == [(None,)]
