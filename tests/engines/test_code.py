@@ -62,7 +62,16 @@ def test_elements_outside_the_domain_raise_and_results_that_do_not_exist_are_nan
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
 def test_javascript_functions(tmp_path: Path) -> None:
     cases, expected = [], {}
-    for i, name in enumerate(CASES):
+    names = [
+        "returns below −1",
+        "minimum",
+        "Łukasiewicz",
+        "log-mean-exp, falling",
+        "pooled variance",
+        "phasors",
+        "splines",
+    ]
+    for i, name in enumerate(names):
         operation, sets, results = sets_of(name)
         code = function_of([(operation, range(operation.dim))], "javascript", "a */ name")
         (tmp_path / f"law{i}.mjs").write_text(code, encoding="utf-8")
