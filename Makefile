@@ -22,6 +22,10 @@ help: ## Show the targets.
 	@$(COMPILE)
 	@touch $@
 
+.venv/engines: .venv/dev
+	$(PIP) -e '.[engines]'
+	@touch $@
+
 reproduce: .venv/core ## Run both experiments of the paper in minutes, on bundled data.
 	$(BIN)/abelnet reproduce
 
@@ -47,8 +51,8 @@ test-kill: .venv/dev ## Kill learn 100 times, and apply and both experiments 30 
 test-export: .venv/dev ## Export every bijection with every law, and run all checks of scikit-learn: about an hour.
 	ABELNET_EXPORT=all OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal tests/integrations/test_onnx.py tests/discovery/test_estimator.py
 
-test-engines: .venv/dev ## Run a Dask cluster, torchrun, and a search on PostgreSQL, each with a process that is killed.
-	ABELNET_ENGINES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s tests/engines/test_dask.py tests/training/test_ranks.py tests/training/test_storage.py
+test-engines: .venv/engines ## Run every law as SQL on five engines, a Dask cluster, torchrun, and a search on PostgreSQL.
+	ABELNET_ENGINES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s tests/engines/sql tests/engines/test_dask.py tests/training/test_ranks.py tests/training/test_storage.py
 
 bench: .venv/bench ## Run all benchmarks, one after another.
 	@set -e; for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script; done

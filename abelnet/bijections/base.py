@@ -24,6 +24,7 @@ from abelnet.bijections.slopes import (
 from abelnet.checks import check_count
 from abelnet.config import Configurable
 from abelnet.errors import AbelnetError
+from abelnet.symbols import is_between
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -58,6 +59,10 @@ class Bijection(Configurable, nn.Module, ABC):
     def domain(self) -> Region:
         """Lower and upper limit of :math:`x`, exclusive: numbers, or tensors with shape :math:`(d)`."""
         return EVERYWHERE
+
+    def parts(self) -> list[Bijection]:
+        """Returns the maps that are composed, in order; the bijection itself if it is not a composition."""
+        return [self]
 
     def injective_part(self) -> Bijection:
         """Returns the bijection itself, or its part on numbers without sign if it loses signs."""
@@ -179,6 +184,11 @@ class Bijection(Configurable, nn.Module, ABC):
     def inverse_expression(self, y: Any, dimension: int = 0) -> Expr:
         """Returns :math:`f^{-1}(y)` in one dimension, likewise."""
         raise AbelnetError(f"inverse_expression: expected a bijection with a closed form, got {type(self).__name__}")
+
+    def is_defined_expression(self, x: Any, dimension: int = 0) -> Any:
+        """Returns :meth:`is_defined` in one dimension as a sympy condition; arguments are those of expressions."""
+        number = x[dimension] if isinstance(x, Sequence) else x
+        return is_between(number, *(float(torch.as_tensor(end).expand(self.dim)[dimension]) for end in self.domain))
 
     def curves(self) -> list[Elementwise]:
         """Returns the curves that are composed, in order; elementwise bijections only."""
@@ -407,6 +417,9 @@ class Chain(Bijection):
         for part, function in maps:
             x = [function(x[i] if part.is_elementwise else x, i) for i in range(self.dim)]
         return x[dimension]
+
+    def parts(self) -> list[Bijection]:
+        return [part for bijection in self for part in bijection.parts()]
 
     def curves(self) -> list[Elementwise]:
         return [curve for bijection in self for curve in bijection.curves()]

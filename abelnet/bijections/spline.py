@@ -182,8 +182,11 @@ class RationalQuadraticSpline(Elementwise):
             root = sympy.sqrt(b**2 + 4 * a * mean * rise)
             # Each of the two forms of the root is used where it does not subtract nearly equal numbers.
             turn = ys[k] + height * slopes[k] / bend if bend > 0 else ys[k + 1]
-            pieces += [xs[k] + width * 2 * mean * rise / (b + root), xs[k] + width * (root - b) / (2 * a)]
-            limits += [sympy.And(y <= ys[k + 1], y <= turn), y <= ys[k + 1]]
+            pieces.append(xs[k] + width * 2 * mean * rise / (b + root))
+            limits.append(y <= (turn if turn < ys[k + 1] else ys[k + 1]))
+            if turn < ys[k + 1]:
+                pieces.append(xs[k] + width * (root - b) / (2 * a))
+                limits.append(y <= ys[k + 1])
         return piecewise([*pieces, xs[-1] + (y - ys[-1]) / slopes[-1]], limits)
 
     def config(self) -> dict[str, Any]:

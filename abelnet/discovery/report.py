@@ -8,6 +8,7 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -116,6 +117,30 @@ class LearnedLaw(Configurable):
             x*y
         """
         return formula.expression(self.operation)
+
+    def sql(
+        self, *, table: str | Sequence[str], set: str | Sequence[str] | None, value: str, dialect: str = "duckdb"
+    ) -> str:
+        """Returns the SQL query that aggregates the sets of a table by the law, with native aggregates.
+
+        Arguments:
+            table: Name of the table, or names of schema and table.
+            set: Column with the set of each row, or several; None for one set of all rows.
+            value: Column of numbers.
+            dialect: Engine that is to run it: duckdb, postgres, sqlite, datafusion, polars, clickhouse or spark.
+
+        Example:
+            >>> from abelnet import Generator, Mean
+            >>> law = LearnedLaw(Operation(Generator(1, "affine"), Mean()), "mean of affine", 0.0, 1.0)
+            >>> print(law.sql(table="sales", set="shop", value="price"))
+            SELECT "shop", SUM(CAST("price" AS DOUBLE)) / COUNT(CAST("price" AS DOUBLE)) AS "result"
+            FROM "sales" GROUP BY "shop"
+        """
+        # By its name: rooms below do not import engines.
+        select = import_module("abelnet.engines.sql").select
+
+        query: str = select([(self.operation, [0])], table=table, set=set, value=value, dialect=dialect)
+        return query
 
     @property
     def domain(self) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -168,6 +169,36 @@ class LearnedVectorLaw(Configurable):
                             name = self.names[other.coordinate]
                             return f"{name} is the {kind} weighted by {self.names[weight.coordinate]}"
         return f"{text} adds up"
+
+    def sql(
+        self,
+        *,
+        table: str | Sequence[str],
+        set: str | Sequence[str] | None,
+        value: Sequence[str] = (),
+        dialect: str = "duckdb",
+    ) -> str:
+        """Returns the SQL query that aggregates the sets of a table by the law, with native aggregates.
+
+        Arguments:
+            table: Name of the table, or names of schema and table.
+            set: Column with the set of each row, or several; None for one set of all rows.
+            value: Column of each coordinate; by default the names of the coordinates.
+            dialect: Engine that is to run it: duckdb, postgres, sqlite, datafusion, polars, clickhouse or spark.
+
+        Example:
+            >>> from abelnet import AbelianGroup, Triangular
+            >>> terms = [[Monomial((Power(0),))], [Monomial((Power(0), Power(1)))]]
+            >>> center, names = AbelianGroup(Triangular(2, terms, [[1.0], [1.0]])), ["mass", "place"]
+            >>> print(LearnedVectorLaw(center, names, [0, 0], [1, 1]).sql(table="bodies", set="system"))
+            SELECT ... AS "result_mass", ... AS "result_place" FROM (SELECT ... FROM "bodies" GROUP BY "system") AS "q"
+        """
+        # By its name: rooms below do not import engines.
+        select = import_module("abelnet.engines.sql").select
+
+        places, names = range(self.dim), list(value or self.names)
+        query: str = select([(self.operation, places)], table=table, set=set, value=names, dialect=dialect)
+        return query
 
     @property
     def python(self) -> str:
