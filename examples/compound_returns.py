@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from abelnet.engines.learning import learn_table
-from abelnet.engines.tables import Columns
+from abelnet.engines.columns import Columns
 
 generator = np.random.default_rng(0)
 folder = Path(tempfile.mkdtemp())

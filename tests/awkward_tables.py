@@ -24,7 +24,8 @@ import torch
 
 from abelnet import AbelianGroup, AbelnetError, Generator, LawRegressor
 from abelnet.discovery.report import LearnedLaw
-from abelnet.engines.tables import Columns, apply_law
+from abelnet.engines.applying import apply_law
+from abelnet.engines.columns import Columns
 
 Sums = dict[str, float]
 
