@@ -66,7 +66,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Yields a new folder for temporary files, which is removed at the end, or by the next process if this one is killed.
+    """Yields a new folder for temporary files, which is removed at the end; if a process is killed, by the next one.
 
     Example:
         >>> with scratch_folder() as folder:
@@ -77,7 +77,7 @@ def scratch_folder() -> Iterator[Path]:
     parent = Path(tempfile.gettempdir())
     _sweep(parent)
     folder = parent / _temporary_name("tables")
-    folder.mkdir()
+    folder.mkdir(mode=0o700)
     try:
         yield folder
     finally:

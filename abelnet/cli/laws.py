@@ -24,7 +24,8 @@ _Value = Annotated[
 ]
 
 _Delimiter = Annotated[
-    str | None, typer.Option("--delimiter", help="Character between the cells of CSV; found in the header if not given.")
+    str | None,
+    typer.Option("--delimiter", help="Character between the cells of CSV; found in the header if not given."),
 ]
 _Decimal = Annotated[
     str | None, typer.Option("--decimal", help="Separator of decimals in CSV, . or , ; found in the rows if not given.")
@@ -45,7 +46,8 @@ _MemoryLimit = Annotated[
 )
 def learn(
     file: Annotated[
-        Path, typer.Argument(help="Table of examples: .csv, .tsv, .jsonl, .gz of these, .parquet, a folder or a pattern.")
+        Path,
+        typer.Argument(help="Table of examples: .csv, .tsv, .jsonl, .gz of these, .parquet, a folder or a pattern."),
     ],
     value: _Value,
     target: Annotated[list[str], typer.Option("--target", help="Column of results, one per coordinate.")],
@@ -96,7 +98,9 @@ def apply(
     model: Annotated[Path, typer.Argument(help="Folder written by abelnet learn.")],
     file: Annotated[
         Path,
-        typer.Argument(help="Table to apply the law to: .csv, .tsv, .jsonl, .gz of these, .parquet, a folder or a pattern."),
+        typer.Argument(
+            help="Table to apply the law to: .csv, .tsv, .jsonl, .gz of these, .parquet, a folder or a pattern."
+        ),
     ],
     value: _Value,
     out: Annotated[

@@ -21,8 +21,8 @@ _CELLS = 1_000_000  # of a batch
 def fold_states(table: Table, model: LawRegressor, intervals: bool = False) -> int:
     """Aggregates the sets of a table to a temporary table ``results``, and returns the number of its rows.
 
-    It has the set ``s``, the results ``y0``, ``y1``, …, the ends of their intervals ``low0``, ``high0``, … if wanted, and
-    ``strange``: whether they are extrapolated.
+    It has the set ``s``, the results ``y0``, ``y1``, …, the ends of their intervals ``low0``, ``high0``, … if wanted,
+    and ``strange``: whether they are extrapolated.
 
     Arguments:
         table: The table.
@@ -30,6 +30,8 @@ def fold_states(table: Table, model: LawRegressor, intervals: bool = False) -> i
         intervals: Whether to find the 95 % interval of each result.
     """
     sets, rows = _number_sets(table, model)
+    if rows == 0:
+        return 0
     laws, blocks, dim = model.laws_, model.blocks_, table.columns.dim
     accumulators = [law.operation.accumulator((0,)) for law in laws]
     spreads = [law.known_ensemble.accumulator() for law in laws] if intervals else []
@@ -78,9 +80,7 @@ def _number_sets(table: Table, model: LawRegressor) -> tuple[int, int]:
         connection.execute("CREATE OR REPLACE TEMP TABLE sets AS SELECT s FROM numbered")
         connection.execute("CREATE OR REPLACE TEMP VIEW placed AS SELECT rowid AS place, * FROM stored")
     else:
-        connection.execute(
-            "CREATE OR REPLACE TEMP TABLE sets AS SELECT s FROM stored GROUP BY s ORDER BY min(rowid)"
-        )
+        connection.execute("CREATE OR REPLACE TEMP TABLE sets AS SELECT s FROM stored GROUP BY s ORDER BY min(rowid)")
         connection.execute(
             "CREATE OR REPLACE TEMP TABLE placed AS SELECT sets.rowid AS place, stored.* EXCLUDE (s) "
             "FROM stored JOIN sets USING (s) ORDER BY stored.rowid"

@@ -15,7 +15,7 @@ import duckdb
 import numpy as np
 
 from abelnet.engines.columns import Columns
-from abelnet.engines.sources import Part, Reading, copied_part, parts_of
+from abelnet.engines.sources import Part, Reading, Row, copied_part, parts_of
 from abelnet.errors import AbelnetError
 from abelnet.files import scratch_folder
 
@@ -35,8 +35,8 @@ def open_table(source: Any, columns: Columns, reading: Reading | None = None) ->
     """Opens a table of any size.
 
     Arguments:
-        source: A ``.csv``, ``.tsv``, ``.txt`` or ``.jsonl`` file, possibly with ``.gz``, a ``.parquet`` file, a folder or
-            a glob pattern of these, or a data frame of pandas, Polars or Arrow.
+        source: A ``.csv``, ``.tsv``, ``.txt`` or ``.jsonl`` file, possibly with ``.gz``, a ``.parquet`` file, a folder
+            or a glob pattern of these, or a data frame of pandas, Polars or Arrow.
         columns: Columns to read.
         reading: How to read it.
 
@@ -154,7 +154,9 @@ class Table:
             return work()
         except duckdb.OutOfMemoryException as error:
             reason = str(error).splitlines()[0]
-            raise AbelnetError(f"memory-limit: expected enough memory for the table, got: {reason}; allow more") from None
+            raise AbelnetError(
+                f"memory-limit: expected enough memory for the table, got: {reason}; allow more"
+            ) from None
 
     def _unreadable(self, error: Exception) -> AbelnetError:
         kind = "Parquet file" if self.name.lower().endswith(".parquet") else "table"
@@ -165,7 +167,6 @@ class Table:
 
         Python reads what DuckDB does not, such as lines that end in different ways.
         """
-        split, numbers = len(self.columns.values), list(enumerate(self.columns.numbers))
         copy = self._scratch / "copy.csv"
         with copy.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, quoting=csv.QUOTE_ALL)
@@ -173,27 +174,29 @@ class Table:
                 rows = part.rows(self.connection, self.columns)
                 try:
                     while batch := list(islice(rows, _ROWS)):
-                        for row in batch:
-                            if not skip_unnamed and (row.name is None or row.name.strip() in ("", "nan")):
-                                raise AbelnetError(
-                                    f"{row.place}: expected the name of a set in column {self.columns.set}, got none; "
-                                    "use --skip-missing to skip such rows in learning"
-                                )
-                        table = np.array([[part.number(row, *one) for one in numbers] for row in batch])
-                        for i, j in np.argwhere(np.isinf(table)).tolist():
-                            of_set = "" if self.columns.set is None else f" of set {batch[i].name}"
-                            raise AbelnetError(
-                                f"{batch[i].place}: expected a finite number in column {self.columns.numbers[j]}{of_set}, "
-                                f"got {batch[i].cells[j]!s:.80}"
-                            )
+                        numbers = self._numbers_of(part, batch, skip_unnamed)
                         if check is not None:
-                            check(table[:, :split], [(row.place, row.name) for row in batch])
-                        writer.writerows(
-                            [row.name if self.columns.set is not None else row.number, *found]
-                            for row, found in zip(batch, table.tolist(), strict=True)
-                        )
+                            check(numbers[:, : len(self.columns.values)], [(row.place, row.name) for row in batch])
+                        keys = [row.number if self.columns.set is None else row.name for row in batch]
+                        writer.writerows([key, *row] for key, row in zip(keys, numbers.tolist(), strict=True))
                 except duckdb.Error as error:
                     raise self._unreadable(error) from None
         if all(part.layout is None for part in self._originals):
             raise self._unreadable(reason)
         self._parts = [copied_part(copy, self.columns)]
+
+    def _numbers_of(self, part: Part, rows: Sequence[Row], skip_unnamed: bool) -> Array:
+        names = self.columns.numbers
+        for row in rows:
+            if not skip_unnamed and (row.name is None or row.name.strip() in ("", "nan")):
+                raise AbelnetError(
+                    f"{row.place}: expected the name of a set in column {self.columns.set}, got none; use --skip-missing "
+                    "to skip such rows in learning"
+                )
+        numbers = np.array([[part.number(row, i, name) for i, name in enumerate(names)] for row in rows])
+        for i, j in np.argwhere(np.isinf(numbers)).tolist():
+            of_set = "" if self.columns.set is None else f" of set {rows[i].name}"
+            raise AbelnetError(
+                f"{rows[i].place}: expected a finite number in column {names[j]}{of_set}, got {rows[i].cells[j]!s:.80}"
+            )
+        return numbers

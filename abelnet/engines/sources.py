@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Part", "Reading", "column", "copied_part", "literal", "parts_of"]
+__all__ = ["Part", "Reading", "Row", "column", "copied_part", "literal", "parts_of"]
 
 import glob
 from collections.abc import Callable, Iterator, Sequence
@@ -95,7 +95,8 @@ class Part:
                     yield Row(f"{path}, line {line}", line, name, [row[place] for place in places])
             return
         chosen = ", ".join([f"CAST({self.key or 'NULL'} AS VARCHAR)", *self.cells])
-        for paths in [(path,) for path in self.paths] or [()]:
+        each: list[tuple[Path, ...]] = [(path,) for path in self.paths]
+        for paths in each or [()]:
             cursor = connection.cursor()
             cursor.execute(f"SELECT {chosen} FROM {self.source(paths)}")
             number = 0
@@ -151,7 +152,9 @@ def parts_of(
             connection.register("frame", source)
         except duckdb.Error:
             got = type(source).__name__
-            raise AbelnetError(f"table: expected a path or a data frame of pandas, Polars or Arrow, got {got}") from None
+            raise AbelnetError(
+                f"table: expected a path or a data frame of pandas, Polars or Arrow, got {got}"
+            ) from None
         return "table", [_typed_part("table", (), "frame", columns, connection)]
     parts: dict[Any, Part] = {}
     for path in _files(source):

@@ -34,7 +34,12 @@ def check_out(out: Path, source: object) -> None:
 
 
 def write_results(
-    connection: duckdb.DuckDBPyConnection, query: str, out: Path, table: str = "results", *, for_spreadsheets: bool = False
+    connection: duckdb.DuckDBPyConnection,
+    query: str,
+    out: Path,
+    table: str = "results",
+    *,
+    for_spreadsheets: bool = False,
 ) -> None:
     """Writes the rows of a query, atomically. The first column has names.
 

@@ -19,9 +19,11 @@ from hypothesis import strategies as st
 
 from abelnet import AbelnetError, LawRegressor, Multisets
 from abelnet.discovery.search import distinct
-from abelnet.engines import reading
+from abelnet.engines import tables
+from abelnet.engines.applying import apply_law
+from abelnet.engines.columns import Columns
 from abelnet.engines.learning import learn_table
-from abelnet.engines.tables import Columns, apply_law, examples_in
+from abelnet.engines.tables import examples_in
 
 FUZZ = int(os.environ.get("ABELNET_FUZZ", "0"))  # other tables in each run; --hypothesis-seed repeats one
 # Prints the peak memory, in MB, once everything is imported and at the end.
@@ -71,7 +73,7 @@ def test_in_parts_it_is_the_law_of_the_whole(
     products: tuple[Path, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, pairs = products
-    monkeypatch.setattr(reading, "_ROWS", 25)
+    monkeypatch.setattr(tables, "_ROWS", 25)
     steps: list[str] = []
     model = learn_table(path, Columns(("a", "b"), targets=("y",)), on_step=steps.append)
     assert steps == [*(f"reading: {count} multisets" for count in (25, 50, 60)), "learning"]
