@@ -24,6 +24,7 @@ from abelnet.bijections.slopes import (
 from abelnet.checks import check_count
 from abelnet.config import Configurable
 from abelnet.errors import AbelnetError
+from abelnet.symbols import is_between
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -174,6 +175,11 @@ class Bijection(Configurable, nn.Module, ABC):
     def inverse_expression(self, y: Any, dimension: int = 0) -> Expr:
         """Returns :math:`f^{-1}(y)` in one dimension, likewise."""
         raise AbelnetError(f"inverse_expression: expected a bijection with a closed form, got {type(self).__name__}")
+
+    def is_defined_expression(self, x: Any, dimension: int = 0) -> Any:
+        """Returns :meth:`is_defined` in one dimension as a sympy condition; arguments are those of expressions."""
+        number = x[dimension] if isinstance(x, Sequence) else x
+        return is_between(number, *(float(torch.as_tensor(end).expand(self.dim)[dimension]) for end in self.domain))
 
     def curves(self) -> list[Elementwise]:
         """Returns the curves that are composed, in order; elementwise bijections only."""

@@ -111,6 +111,11 @@ class Even(Bijection):
     def inverse_expression(self, y: Expr, dimension: int = 0) -> Expr:
         return self.bijection.inverse_expression(y, dimension)
 
+    def is_defined_expression(self, x: Any, dimension: int = 0) -> Any:
+        import sympy
+
+        return self.bijection.is_defined_expression(sympy.Abs(x), dimension)
+
     def snapshot(self) -> Bijection:
         return Even(self.bijection.snapshot())
 

@@ -18,7 +18,7 @@ from abelnet.bijections.slopes import FROM_ZERO, Enclosure, Region
 from abelnet.bijections.terms import PLANES, Exponential, Factor, Monomial, Planar, Power, Term
 from abelnet.checks import check_values, is_checking, peek
 from abelnet.errors import AbelnetError
-from abelnet.symbols import check_expressions, symbolic_number
+from abelnet.symbols import check_expressions, is_between, symbolic_number
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -326,6 +326,15 @@ class Invariants(Bijection):
         coefficients = (symbolic_number(c) for c in self.coefficients[dimension].detach())
         parts = zip(coefficients, self.invariants[dimension], strict=True)
         return sympy.Add(*(c * term.expression(x) for c, term in parts))
+
+    def is_defined_expression(self, x: Any, dimension: int = 0) -> Any:
+        import sympy
+
+        x = check_expressions("x", x, self.dim)
+        x = [one - symbolic_number(o) for one, o in zip(x, self.origin, strict=True)]
+        terms = (term for terms in self.invariants for term in terms if dimension in term.coordinates)
+        own = is_between(x[dimension], *self._ends[dimension])
+        return sympy.And(own, *(term.is_defined_expression(x) for term in terms))
 
     def config(self) -> dict[str, Any]:
         return {

@@ -284,6 +284,35 @@ class LawRegressor(Configurable):
             far[:, i] = far[:, i] | law.extrapolated(sets.columns(block), results[:, i])
         return far
 
+    def sql(
+        self,
+        *,
+        table: str | Sequence[str],
+        set: str | Sequence[str] | None,
+        value: str | Sequence[str],
+        dialect: str = "duckdb",
+    ) -> str:
+        """Returns the SQL query that aggregates the sets of a table as :meth:`predict` does, with native aggregates.
+
+        A row whose values are all NULL is no element. The result is NULL where :meth:`predict` raises or is NaN: if an
+        element is outside the domain, or if the law has no result.
+
+        Arguments:
+            table: Name of the table, or names of schema and table.
+            set: Column with the set of each row, or several; None for one set of all rows.
+            value: Column of numbers, or one column for each coordinate.
+            dialect: Engine that is to run it: duckdb, postgres, sqlite, datafusion, polars, clickhouse or spark.
+
+        Example:
+            >>> model = LawRegressor().fit([[1, 2], [2, 2], [3, 1], [2, 3], [4, 1]], [3, 4, 4, 5, 5])
+            >>> print(model.sql(table="parts", set="order", value="price"))
+            SELECT "order", SUM(CAST("price" AS DOUBLE)) AS "result" FROM "parts" GROUP BY "order"
+        """
+        from abelnet.engines.sql import select
+
+        laws = [(law.operation, block) for block, law in self._by_block.items()]
+        return select(laws, table=table, set=set, value=value, dialect=dialect)
+
     def _shaped(self, table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return table[:, 0] if self._flat and table.shape[1] == 1 else table
 

@@ -117,6 +117,28 @@ class LearnedLaw(Configurable):
         """
         return formula.expression(self.operation)
 
+    def sql(
+        self, *, table: str | Sequence[str], set: str | Sequence[str] | None, value: str, dialect: str = "duckdb"
+    ) -> str:
+        """Returns the SQL query that aggregates the sets of a table by the law, with native aggregates.
+
+        Arguments:
+            table: Name of the table, or names of schema and table.
+            set: Column with the set of each row, or several; None for one set of all rows.
+            value: Column of numbers.
+            dialect: Engine that is to run it: duckdb, postgres, sqlite, datafusion, polars, clickhouse or spark.
+
+        Example:
+            >>> from abelnet import Generator, Mean
+            >>> law = LearnedLaw(Operation(Generator(1, "affine"), Mean()), "mean of affine", 0.0, 1.0)
+            >>> print(law.sql(table="sales", set="shop", value="price"))
+            SELECT "shop", SUM(CAST("price" AS DOUBLE)) / COUNT(CAST("price" AS DOUBLE)) AS "result"
+            FROM "sales" GROUP BY "shop"
+        """
+        from abelnet.engines.sql import select
+
+        return select([(self.operation, [0])], table=table, set=set, value=value, dialect=dialect)
+
     @property
     def domain(self) -> str:
         """Numbers on which the law is defined, as a condition such as ``x > 0``."""

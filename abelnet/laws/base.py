@@ -6,7 +6,7 @@ __all__ = ["Law", "PlainForm", "check_no_empty", "coefficient"]
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -167,6 +167,12 @@ class Law(Configurable, nn.Module, ABC):
     def lower_expression(self, *state: Expr, dimension: int = 0) -> Expr:
         """Returns the element that a state represents as a sympy expression."""
         return state[0]
+
+    def contains_expression(self, u: Expr, dimension: int = 0) -> Any:
+        """Returns :meth:`contains` in one dimension as a sympy condition."""
+        from sympy import true
+
+        return true
 
     def inverse(self, u: Tensor) -> Tensor:
         """Returns the inverse :math:`u^{-1}`, with :math:`u * u^{-1} = e`; groups only."""

@@ -98,11 +98,19 @@ class CappedSum(Law):
         return _limited(u + v + shift, cap - shift, cap)
 
     def lift_expression(self, u: Expr, dimension: int = 0) -> tuple[Expr, ...]:
-        return (u + self._symbolic(dimension)[1],)
+        from sympy import Max, Min
+
+        cap, shift = self._symbolic(dimension)
+        # An element slightly outside the domain, by rounding, acts like its end.
+        return (Max(u + shift, 0) if cap > 0 else Min(u + shift, 0),)
 
     def lower_expression(self, *state: Expr, dimension: int = 0) -> Expr:
         cap, shift = self._symbolic(dimension)
         return _limited(state[0], cap, cap) - shift
+
+    def contains_expression(self, u: Expr, dimension: int = 0) -> Any:
+        cap, shift = self._symbolic(dimension)
+        return u + shift >= -_SLACK * cap if cap > 0 else u + shift <= -_SLACK * cap
 
     def config(self) -> dict[str, Any]:
         return {"cap": self.cap.tolist(), "shift": self.shift.tolist()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["factor_states", "is_zero", "limit_beside_zeros", "pack", "product_of_states", "unpack"]
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
@@ -49,9 +50,12 @@ def factor_states(factor: Expr) -> tuple[Expr, Expr, Expr]:
     return log, sympy.Piecewise((1, factor < 0), (0, True)), sympy.Piecewise((1, zero), (0, True))
 
 
-def product_of_states(log: Expr, negatives: Expr, zeros: Expr) -> Expr:
-    """Returns the product that a sum of such states represents."""
+def product_of_states(
+    log: Expr, negatives: Expr, zeros: Expr, then: Callable[[Expr], Expr] = lambda product: product
+) -> Expr:
+    """Returns the product that a sum of such states represents, or a function of it."""
     import sympy
 
     even = sympy.Eq(sympy.Mod(negatives, 2), 0)
-    return sympy.Piecewise((0, zeros > 0), (sympy.exp(log), even), (-sympy.exp(log), True))
+    zero, size = sympy.Integer(0), sympy.exp(log)
+    return sympy.Piecewise((then(zero), zeros > 0), (then(size), even), (then(-size), True))

@@ -207,7 +207,8 @@ class Polynomial(Law):
 
     def lower_expression(self, *state: Expr, dimension: int = 0) -> Expr:
         gamma, beta, shift = self._symbolic(dimension)
-        return state[0] - shift if gamma == 0 else (product_of_states(*state) - beta) / gamma
+        # Within the pieces: near the identity, exp(t) - 1 is computed as expm1(t).
+        return state[0] - shift if gamma == 0 else product_of_states(*state, then=lambda p: (p - beta) / gamma)
 
     def config(self) -> dict[str, Any]:
         return {"gamma": self.gamma.tolist(), "shift": self.shift.tolist(), "trainable": self.trainable}

@@ -6,7 +6,7 @@ __all__ = ["Term"]
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
@@ -55,6 +55,10 @@ class Term(Configurable, ABC):
     @abstractmethod
     def expression(self, x: Sequence[Expr]) -> Expr:
         """Returns the term of the coordinates :math:`x` as a sympy expression."""
+
+    @abstractmethod
+    def is_defined_expression(self, x: Sequence[Expr]) -> Any:
+        """Returns :meth:`is_defined` as a sympy condition."""
 
     def enclose(self, x: Sequence[Interval]) -> tuple[Interval, list[Interval]]:
         """Returns the ranges of the value and of its derivatives by each coordinate, over cells."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["Curve"]
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from torch import Tensor
 from abelnet.bijections.intervals import Interval
 from abelnet.bijections.terms.factors import Factor
 from abelnet.errors import AbelnetError
+from abelnet.symbols import named_function, piecewise, symbolic_number
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -82,14 +83,26 @@ class Curve(Factor):
         return u.rising(self.inverse), self._slopes(u).reciprocal()
 
     def expression(self, x: Expr) -> Expr:
-        import sympy
-
-        return sympy.Function("φ")(x)
+        return named_function("φ", self._pieces(self.knots, self.heights))(x)
 
     def inverse_expression(self, u: Expr, sign: int = 0) -> Expr:
-        import sympy
+        return named_function("φ⁻¹", self._pieces(self.heights, self.knots))(u)
 
-        return sympy.Function("φ⁻¹")(u)
+    @staticmethod
+    def _pieces(starts: Sequence[float], values: Sequence[float]) -> Callable[[Expr], Expr]:
+        """Returns the piecewise linear function through points, as a function of sympy expressions."""
+        if starts[0] > starts[-1]:
+            starts, values = starts[::-1], values[::-1]
+
+        def lines(x: Expr) -> Expr:
+            pieces = [
+                symbolic_number(v)
+                + symbolic_number((values[k + 1] - v) / (starts[k + 1] - starts[k])) * (x - symbolic_number(starts[k]))
+                for k, v in enumerate(values[:-1])
+            ]
+            return piecewise(pieces, [x < symbolic_number(end) for end in starts[1:-1]])
+
+        return lines
 
     def _table(self, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         knots, heights = (torch.tensor(one, dtype=like.dtype, device=like.device) for one in (self.knots, self.heights))

@@ -16,6 +16,7 @@ from abelnet.bijections.slopes import FROM_ZERO
 from abelnet.bijections.terms.base import Term
 from abelnet.bijections.terms.factors import Factor
 from abelnet.errors import AbelnetError
+from abelnet.symbols import is_between
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -88,6 +89,17 @@ class Monomial(Term):
         import sympy
 
         return sympy.Mul(*(factor.expression(x[factor.coordinate]) for factor in self.factors))
+
+    def is_defined_expression(self, x: Sequence[Expr]) -> Any:
+        import sympy
+
+        conditions = []
+        for factor in self.factors:
+            one = x[factor.coordinate]
+            conditions.append(is_between(one, *(float(end) for end in factor.domain)))
+            if not factor.is_defined_at_zero:
+                conditions.append(sympy.Ne(one, 0))
+        return sympy.And(*conditions)
 
     def enclose(self, x: Sequence[Interval]) -> tuple[Interval, list[Interval]]:
         parts = [factor.enclose(x[factor.coordinate]) for factor in self.factors]

@@ -17,6 +17,7 @@ from abelnet.bijections.intervals import Interval
 from abelnet.bijections.terms.base import Term
 from abelnet.checks import check_count
 from abelnet.errors import AbelnetError
+from abelnet.symbols import symbolic_number
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -75,6 +76,10 @@ class Plane(ABC):
     def inverse_expressions(self, u: Expr, v: Expr) -> tuple[Expr, Expr]:
         """Returns the point with these parts as sympy expressions."""
 
+    @abstractmethod
+    def is_defined_expression(self, a: Expr, b: Expr) -> Any:
+        """Returns :meth:`is_defined` as a sympy condition."""
+
     def is_of_use(self, a: Tensor, b: Tensor) -> bool:
         """Returns whether a search should try the map on these points, which it is defined at."""
         return True
@@ -91,6 +96,11 @@ class Polar(Plane):
 
     def is_defined(self, a: Tensor, b: Tensor) -> Tensor:
         return (a != 0) | (b != 0)
+
+    def is_defined_expression(self, a: Expr, b: Expr) -> Any:
+        import sympy
+
+        return sympy.Ne(a, 0) | sympy.Ne(b, 0)
 
     def forward(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         return torch.hypot(a, b).log(), _angle(a, b)
@@ -136,6 +146,11 @@ class Inversion(Plane):
     def is_defined(self, a: Tensor, b: Tensor) -> Tensor:
         return (a != 0) | (b != 0)
 
+    def is_defined_expression(self, a: Expr, b: Expr) -> Any:
+        import sympy
+
+        return sympy.Ne(a, 0) | sympy.Ne(b, 0)
+
     def forward(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         # Divided twice by the length, whose square may overflow.
         r = torch.hypot(a, b)
@@ -176,6 +191,11 @@ class Split(Plane):
 
     def is_defined(self, a: Tensor, b: Tensor) -> Tensor:
         return a > b.abs()
+
+    def is_defined_expression(self, a: Expr, b: Expr) -> Any:
+        import sympy
+
+        return a > sympy.Abs(b)
 
     def forward(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         return (a + b).log(), (a - b).log()
@@ -222,6 +242,11 @@ class Lorentz(Plane):
 
     def is_defined(self, a: Tensor, b: Tensor) -> Tensor:
         return (b.abs() < 1) & (a != 0)
+
+    def is_defined_expression(self, a: Expr, b: Expr) -> Any:
+        import sympy
+
+        return (sympy.Abs(b) < 1) & sympy.Ne(a, 0)
 
     def forward(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         energy = a / ((1 - b) * (1 + b)).sqrt()
@@ -280,6 +305,11 @@ class Cartesian(Plane):
 
     def is_defined(self, a: Tensor, b: Tensor) -> Tensor:
         return (a >= 0) & (b.abs() <= 2 * math.pi)
+
+    def is_defined_expression(self, a: Expr, b: Expr) -> Any:
+        import sympy
+
+        return (a >= 0) & (sympy.Abs(b) <= symbolic_number(2 * math.pi))
 
     def forward(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         return a * b.cos(), a * b.sin()
@@ -412,6 +442,9 @@ class Planar(Term):
         gradient = [Interval.constant(0.0, x[0])] * len(x)
         gradient[self.first], gradient[self.second] = slopes[self.part]
         return values[self.part], gradient
+
+    def is_defined_expression(self, x: Sequence[Expr]) -> Any:
+        return self.map.is_defined_expression(x[self.first], x[self.second])
 
     def expression(self, x: Sequence[Expr]) -> Expr:
         return self.map.expressions(x[self.first], x[self.second])[self.part]

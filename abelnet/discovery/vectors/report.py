@@ -169,6 +169,34 @@ class LearnedVectorLaw(Configurable):
                             return f"{name} is the {kind} weighted by {self.names[weight.coordinate]}"
         return f"{text} adds up"
 
+    def sql(
+        self,
+        *,
+        table: str | Sequence[str],
+        set: str | Sequence[str] | None,
+        value: Sequence[str] = (),
+        dialect: str = "duckdb",
+    ) -> str:
+        """Returns the SQL query that aggregates the sets of a table by the law, with native aggregates.
+
+        Arguments:
+            table: Name of the table, or names of schema and table.
+            set: Column with the set of each row, or several; None for one set of all rows.
+            value: Column of each coordinate; by default the names of the coordinates.
+            dialect: Engine that is to run it: duckdb, postgres, sqlite, datafusion, polars, clickhouse or spark.
+
+        Example:
+            >>> from abelnet import AbelianGroup, Triangular
+            >>> terms = [[Monomial((Power(0),))], [Monomial((Power(0), Power(1)))]]
+            >>> law = LearnedVectorLaw(AbelianGroup(Triangular(2, terms, [[1.0], [1.0]])), ["m", "x"], [0, 0], [1, 1])
+            >>> print(law.sql(table="bodies", set="system"))
+            SELECT ... FROM "bodies") AS "_q" GROUP BY "_g1") AS "_q"
+        """
+        from abelnet.engines.sql import select
+
+        places, names = range(self.dim), list(value or self.names)
+        return select([(self.operation, places)], table=table, set=set, value=names, dialect=dialect)
+
     @property
     def python(self) -> str:
         """The law as a Python function of two elements, which needs nothing but the module ``math``.

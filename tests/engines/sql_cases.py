@@ -1,0 +1,59 @@
+"""Multisets that every query is tested with, how they are written into a table, and how results are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from abelnet import Multisets
+from abelnet.engines.sql import select
+from abelnet.operation import Operation
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+# Runs a query over rows of a set and its values, in columns "set" and "v1", "v2", …, and returns all rows.
+Run = Callable[[str, list[tuple[Any, ...]]], list[Sequence[Any]]]
+SIZES = (1, 1, 2, 3, 7, 100, 10_000)
+
+
+def multisets(elements: Callable[[np.random.Generator, int], Array], special: Sequence[float] = ()) -> list[Array]:
+    """Draws sets of each size, and sets with special elements such as 0."""
+    generator = np.random.default_rng(0)
+    sets = [elements(generator, size).reshape(size, -1) for size in SIZES]
+    for number in special:
+        row = np.full((1, sets[0].shape[1]), number)
+        sets += [row, np.concatenate((row, elements(generator, 2).reshape(2, -1), row))]
+    return sets
+
+
+def rows_of(sets: Sequence[Array]) -> list[tuple[Any, ...]]:
+    """Returns the rows of a table, those of different sets mixed."""
+    rows = [(i, *map(float, element)) for i, one in enumerate(sets) for element in one]
+    order = np.random.default_rng(1).permutation(len(rows))
+    return [rows[i] for i in order]
+
+
+def check(run: Run, laws: Sequence[tuple[Operation, Sequence[int]]], sets: Sequence[Array], dialect: str) -> None:
+    """Checks that a query gives what operations do, to 1e-9 of the size of the result."""
+    values = [f"v{i + 1}" for i in range(sets[0].shape[1])]
+    query = select(laws, table="t", set="set", value=values, dialect=dialect)
+    found = {int(row[0]): row[1:] for row in run(query, rows_of(sets))}
+    assert sorted(found) == list(range(len(sets)))
+    results = np.array([[np.nan if x is None else float(x) for x in found[i]] for i in range(len(sets))])
+    batch = Multisets.from_arrays(list(sets) if sets[0].shape[1] > 1 else [one[:, 0] for one in sets])
+    with torch.no_grad():
+        for operation, block in laws:
+            own = batch.columns(block)
+            expected, got = operation.reduce(own).numpy(), results[:, list(block)]
+            # Where the latent result overflows, an operation has no result, and a query may have its limit.
+            latent = operation.law.reduce(operation.bijection(own.values), own)
+            finite = latent.isfinite().numpy() | np.isfinite(expected)
+            # Coordinates that mix are as exact as the largest of them; 0 is up to rounding of numbers of size 1.
+            size = np.abs(expected).max(1, keepdims=True)
+            with np.errstate(invalid="ignore"):
+                near = np.abs(got - expected) <= np.maximum(1e-9 * size, 1e-15)
+            lost = ~np.isfinite(got) & ~np.isfinite(expected).all(1, keepdims=True)
+            same = (got == expected) | near | lost | ~finite
+            assert same.all(), (query[:3000], expected[~same], got[~same])
