@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Applied", "apply_law"]
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from abelnet.discovery.estimator import LawRegressor
 from abelnet.discovery.estimator import places as coordinates
 from abelnet.engines.columns import Columns
 from abelnet.engines.folding import fold_states
+from abelnet.engines.native import aggregate
 from abelnet.engines.reading import Array, Table, open_table
 from abelnet.engines.sources import Reading, column
 from abelnet.engines.writing import check_out, write_results
@@ -69,7 +71,11 @@ def apply_law(
         raise AbelnetError(f"value: expected {dim} columns, one per learned coordinate, got {columns.dim}")
     columns = Columns(columns.values, columns.set)
     with open_table(source, columns, reading) as opened:
-        rows = opened.attempt(lambda: fold_states(opened, model, intervals), _checked(model, columns))
+        if intervals or columns.set is None:
+            work = partial(fold_states, opened, model, intervals)
+        else:
+            work = partial(aggregate, opened, model)
+        rows = opened.attempt(work, _checked(model, columns))
         if rows == 0:
             raise AbelnetError(f"{opened.name}: expected at least one row, got none")
         if on_rows is not None:

@@ -18,7 +18,7 @@ from abelnet.errors import AbelnetError
 _CELLS = 1_000_000  # of a batch
 
 
-def fold_states(table: Table, model: LawRegressor, intervals: bool = False) -> int:
+def fold_states(table: Table, model: LawRegressor, intervals: bool = False, condition: str = "true") -> int:
     """Aggregates the sets of a table to a temporary table ``results``, and returns the number of its rows.
 
     It has the set ``s``, the results ``y0``, ``y1``, …, the ends of their intervals ``low0``, ``high0``, … if wanted,
@@ -28,7 +28,9 @@ def fold_states(table: Table, model: LawRegressor, intervals: bool = False) -> i
         table: The table.
         model: The fitted model.
         intervals: Whether to find the 95 % interval of each result.
+        condition: Which rows to aggregate, in SQL.
     """
+    table.store(condition)
     sets, rows = _number_sets(table, model)
     if rows == 0:
         return 0
@@ -66,8 +68,7 @@ def fold_states(table: Table, model: LawRegressor, intervals: bool = False) -> i
 
 
 def _number_sets(table: Table, model: LawRegressor) -> tuple[int, int]:
-    """Stores the rows by set, which are numbered from 0 in the order of their first rows; returns both numbers."""
-    table.store()
+    """Numbers the stored sets from 0, in the order of their first rows; returns how many sets and rows there are."""
     empty = " AND ".join(f"{name} IS NULL" for name in table.numbers)
     gap = " OR ".join(f"{name} IS NULL" for name in table.numbers)
     # In wide form a row without numbers is the identity, which some laws do not have.

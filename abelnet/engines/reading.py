@@ -106,12 +106,15 @@ class Table:
         """Condition in SQL that a row has something else than a finite number."""
         return f"({' OR '.join(f'isinf({name})' for name in self.numbers)})"
 
-    def store(self) -> None:
+    def store(self, condition: str = "true") -> None:
         """Copies the rows to a temporary table ``stored``, in order; the view ``numbered`` has ``s`` in wide form, too.
 
         In wide form, ``s`` is the line of a row in a CSV file, and its number otherwise.
+
+        Arguments:
+            condition: Which rows to copy, in SQL.
         """
-        first, *others = map(self._select, self._parts)
+        first, *others = (f"FROM ({self._select(part)}) WHERE {condition}" for part in self._parts)
         self.connection.execute(f"CREATE OR REPLACE TEMP TABLE stored AS {first}")
         for other in others:
             self.connection.execute(f"INSERT INTO stored {other}")
@@ -190,8 +193,8 @@ class Table:
         for row in rows:
             if not skip_unnamed and (row.name is None or row.name.strip() in ("", "nan")):
                 raise AbelnetError(
-                    f"{row.place}: expected the name of a set in column {self.columns.set}, got none; use --skip-missing "
-                    "to skip such rows in learning"
+                    f"{row.place}: expected the name of a set in column {self.columns.set}, got none; use "
+                    "--skip-missing to skip such rows in learning"
                 )
         numbers = np.array([[part.number(row, i, name) for i, name in enumerate(names)] for row in rows])
         for i, j in np.argwhere(np.isinf(numbers)).tolist():

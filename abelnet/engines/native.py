@@ -1,0 +1,133 @@
+r"""Laws run by DuckDB itself, :math:`\mathrm{lift} \to \sum \to \mathrm{lower}`, in parallel and out of core.
+
+The sum of floating-point numbers depends on their order, and that of rows on the threads. So numbers are summed as
+integers, multiples of a power of 2, whose sum is exact in any order.
+"""
+
+from __future__ import annotations
+
+__all__ = ["aggregate"]
+
+import math
+
+import duckdb
+import numpy as np
+import torch
+
+from abelnet.bijections import Generator
+from abelnet.discovery.estimator import LawRegressor
+from abelnet.discovery.seen import Seen
+from abelnet.engines.folding import fold_states
+from abelnet.engines.reading import FaultError, Table
+from abelnet.engines.sql import aggregate_query
+from abelnet.errors import AbelnetError
+from abelnet.laws import Maximum
+from abelnet.operation import Operation
+
+_ROWS_TO_SCALE = 1000
+# A number of 2^52 units or more is a whole number of them; a million numbers of 2^107 units have a sum of 127 bits.
+_FEWEST_BITS, _USUAL_BITS, _MOST_BITS = 52, 95, 107
+
+
+def aggregate(table: Table, model: LawRegressor) -> int:
+    """Aggregates the sets of a table in long form as :func:`~abelnet.engines.folding.fold_states` does, but natively.
+
+    Sets without a finite result are left to it: those with an element outside the domain, and those of numbers whose
+    sizes differ too much for integers.
+
+    Arguments:
+        table: The table.
+        model: The fitted model.
+    """
+    try:
+        query = _query(table, model)
+    except AbelnetError:  # the law has no closed form
+        return fold_states(table, model)
+    connection, dim = table.connection, table.columns.dim
+    outside = " OR ".join(f"NOT {_is_covered(f'y{i}', seen)}" for i, seen in _ranges(model)) or "false"
+    try:
+        connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE results AS SELECT s, {', '.join(f'y{i}' for i in range(dim))}, "
+            f"coalesce(mark > 0 OR {outside}, true) AS strange, mark, n FROM ({query})"
+        )
+    except duckdb.OutOfRangeException:  # a sum of more than 127 bits
+        return fold_states(table, model)
+    finite = " AND ".join(f"coalesce(isfinite(y{i}), false)" for i in range(dim))
+    ((rows, is_wrong, unsolved),) = connection.execute(
+        f"SELECT coalesce(sum(n), 0), bool_or(mark > 1 OR {table.is_unnamed}), count_if(NOT ({finite})) FROM results"
+    ).fetchall()
+    if is_wrong:
+        raise FaultError("a row that is wrong")
+    connection.execute("ALTER TABLE results DROP mark; ALTER TABLE results DROP n")
+    if unsolved:
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE solved AS FROM results WHERE {finite}")
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE unsolved AS SELECT s FROM results WHERE NOT ({finite})")
+        fold_states(table, model, condition="s IN (FROM unsolved)")
+        connection.execute("INSERT INTO results BY NAME FROM solved")
+    return int(rows)
+
+
+def _query(table: Table, model: LawRegressor) -> str:
+    values = table.numbers[: table.columns.dim]
+    wrong = " OR ".join(f"{name} IS NULL OR isinf({name})" for name in values)
+    far = " OR ".join(f"NOT {_is_covered(f'x{i}', seen)}" for i, seen in _ranges(model)) or "false"
+    # 2 for what is no number, 1 for an element that the law was not learned from.
+    source = f"(SELECT *, CASE WHEN {wrong} THEN 2 WHEN {far} THEN 1 ELSE 0 END AS mark FROM ({table.rows}))"
+    largest = Operation(Generator(1, "affine", dtype=torch.float64), Maximum())
+    laws = [(law.operation, list(block)) for law, block in zip(model.laws_, model.blocks_, strict=True)]
+    query = aggregate_query(
+        [*laws, (largest, [len(values)])],
+        source,
+        ["s"],
+        [*values, "mark"],
+        results=[*(f"y{i}" for i in range(len(values))), "mark"],
+        compensated=True,
+        count="n",
+    )
+    # Instead of DuckDB's own compensated sum, which depends on the order.
+    table.connection.execute(f"CREATE OR REPLACE TEMP MACRO fsum(v) AS {_exact_sum('v', _exponent(table, model))}")
+    return query
+
+
+def _ranges(model: LawRegressor) -> list[tuple[int, Seen]]:
+    """Returns the range of the examples of each coordinate that has one."""
+    return [
+        (i, seen)
+        for law, block in zip(model.laws_, model.blocks_, strict=True)
+        for i, seen in zip(block, law.ranges, strict=False)
+    ]
+
+
+def _is_covered(number: str, seen: Seen) -> str:
+    low, high = seen.limits
+    return f"({number} BETWEEN {low!r}::DOUBLE AND {high!r}::DOUBLE)"
+
+
+def _exact_sum(number: str, exponent: int) -> str:
+    r"""Returns the sum of numbers in units of :math:`2^{-e}`, or NaN if one of them is no whole number of these."""
+    low, high = math.ldexp(1.0, _FEWEST_BITS - exponent), math.ldexp(1.0, _MOST_BITS - exponent)
+    fits = f"{number} = 0 OR abs({number}) BETWEEN {low!r}::DOUBLE AND {high!r}::DOUBLE"
+    scaled = f"CASE WHEN {fits} THEN {number} * {math.ldexp(1.0, exponent)!r}::DOUBLE ELSE 'nan'::DOUBLE END"
+    whole, unit = f"TRY_CAST({scaled} AS HUGEINT)", math.ldexp(1.0, -exponent)
+    total = f"CAST(sum({whole}) AS DOUBLE) * {unit!r}::DOUBLE"
+    return f"CASE WHEN count({number}) = count({whole}) THEN {total} ELSE 'nan'::DOUBLE END"
+
+
+@torch.no_grad()
+def _exponent(table: Table, model: LawRegressor) -> int:
+    """Returns the exponent of the units that suit the first rows."""
+    values = table.numbers[: table.columns.dim]
+    found = table.connection.execute(
+        f"SELECT {', '.join(values)} FROM ({table.rows}) LIMIT {_ROWS_TO_SCALE}"
+    ).fetchnumpy()
+    rows = torch.from_numpy(np.stack([np.ma.filled(found[x].astype(np.float64), np.nan) for x in values], 1))
+    largest = 0.0
+    for law, block in zip(model.laws_, model.blocks_, strict=True):
+        operation = law.operation
+        if operation.bijection.folds_in_logs and operation.law.in_logs() is not None:
+            largest = max(largest, 1.0)  # the largest exponential of each set is 1
+            continue
+        states = operation.law.lift(operation.bijection(rows[:, list(block)])).abs().double()
+        largest = max([largest, *states[states.isfinite()].flatten().tolist()])
+    # Within the range of exponents of float64, also of the reciprocal.
+    return max(-900, min(900, _USUAL_BITS - math.frexp(largest or 1.0)[1]))
