@@ -1,7 +1,7 @@
 r"""Laws run by DuckDB itself, :math:`\mathrm{lift} \to \sum \to \mathrm{lower}`, in parallel and out of core.
 
-The sum of floating-point numbers depends on their order, and that of rows on the threads. So numbers are summed as
-integers, multiples of a power of 2, whose sum is exact in any order.
+The sum of floating-point numbers depends on their order, and that of rows on the threads. So each number is split into
+three that are multiples of powers of 2, coarse enough that their sums are exact in any order.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ __all__ = ["aggregate"]
 
 import math
 
-import duckdb
 import numpy as np
 import torch
 
@@ -25,15 +24,16 @@ from abelnet.laws import Maximum
 from abelnet.operation import Operation
 
 _ROWS_TO_SCALE = 1000
-# A number of 2^52 units or more is a whole number of them; a million numbers of 2^107 units have a sum of 127 bits.
-_FEWEST_BITS, _USUAL_BITS, _MOST_BITS = 52, 95, 107
+# In units of the largest number of the first rows: numbers from 2^-30 to 2^8 are summed, up to 2^24 of them.
+_SMALLEST, _LARGEST, _LARGEST_COUNT = -30, 8, 24
+_BITS = 53  # of float64
 
 
 def aggregate(table: Table, model: LawRegressor) -> int:
     """Aggregates the sets of a table in long form as :func:`~abelnet.engines.folding.fold_states` does, but natively.
 
     Sets without a finite result are left to it: those with an element outside the domain, and those of numbers whose
-    sizes differ too much for integers.
+    sizes differ too much, or that are too many, for exact sums.
 
     Arguments:
         table: The table.
@@ -45,22 +45,20 @@ def aggregate(table: Table, model: LawRegressor) -> int:
         return fold_states(table, model)
     connection, dim = table.connection, table.columns.dim
     outside = " OR ".join(f"NOT {_is_covered(f'y{i}', seen)}" for i, seen in _ranges(model)) or "false"
-    try:
-        connection.execute(
-            f"CREATE OR REPLACE TEMP TABLE results AS SELECT s, {', '.join(f'y{i}' for i in range(dim))}, "
-            f"coalesce(mark > 0 OR {outside}, true) AS strange, mark, n FROM ({query})"
-        )
-    except duckdb.OutOfRangeException:  # a sum of more than 127 bits
-        return fold_states(table, model)
-    finite = " AND ".join(f"coalesce(isfinite(y{i}), false)" for i in range(dim))
+    connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE results AS SELECT s, {', '.join(f'y{i}' for i in range(dim))}, "
+        f"coalesce(mark > 0 OR {outside}, true) AS strange, mark, n FROM ({query})"
+    )
+    finite = " AND ".join([f"n <= {2**_LARGEST_COUNT}", *(f"coalesce(isfinite(y{i}), false)" for i in range(dim))])
     ((rows, is_wrong, unsolved),) = connection.execute(
         f"SELECT coalesce(sum(n), 0), bool_or(mark > 1 OR {table.is_unnamed}), count_if(NOT ({finite})) FROM results"
     ).fetchall()
     if is_wrong:
         raise FaultError("a row that is wrong")
-    connection.execute("ALTER TABLE results DROP mark; ALTER TABLE results DROP n")
     if unsolved:
-        connection.execute(f"CREATE OR REPLACE TEMP TABLE solved AS FROM results WHERE {finite}")
+        connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE solved AS SELECT * EXCLUDE (mark, n) FROM results WHERE {finite}"
+        )
         connection.execute(f"CREATE OR REPLACE TEMP TABLE unsolved AS SELECT s FROM results WHERE NOT ({finite})")
         fold_states(table, model, condition="s IN (FROM unsolved)")
         connection.execute("INSERT INTO results BY NAME FROM solved")
@@ -69,10 +67,12 @@ def aggregate(table: Table, model: LawRegressor) -> int:
 
 def _query(table: Table, model: LawRegressor) -> str:
     values = table.numbers[: table.columns.dim]
-    wrong = " OR ".join(f"{name} IS NULL OR isinf({name})" for name in values)
+    right = " AND ".join(f"isfinite({name})" for name in values)
     far = " OR ".join(f"NOT {_is_covered(f'x{i}', seen)}" for i, seen in _ranges(model)) or "false"
     # 2 for what is no number, 1 for an element that the law was not learned from.
-    source = f"(SELECT *, CASE WHEN {wrong} THEN 2 WHEN {far} THEN 1 ELSE 0 END AS mark FROM ({table.rows}))"
+    source = (
+        f"(SELECT *, CASE WHEN {right} THEN CASE WHEN {far} THEN 1 ELSE 0 END ELSE 2 END AS mark FROM ({table.rows}))"
+    )
     largest = Operation(Generator(1, "affine", dtype=torch.float64), Maximum())
     laws = [(law.operation, list(block)) for law, block in zip(model.laws_, model.blocks_, strict=True)]
     query = aggregate_query(
@@ -104,18 +104,28 @@ def _is_covered(number: str, seen: Seen) -> str:
 
 
 def _exact_sum(number: str, exponent: int) -> str:
-    r"""Returns the sum of numbers in units of :math:`2^{-e}`, or NaN if one of them is no whole number of these."""
-    low, high = math.ldexp(1.0, _FEWEST_BITS - exponent), math.ldexp(1.0, _MOST_BITS - exponent)
-    fits = f"{number} = 0 OR abs({number}) BETWEEN {low!r}::DOUBLE AND {high!r}::DOUBLE"
-    scaled = f"CASE WHEN {fits} THEN {number} * {math.ldexp(1.0, exponent)!r}::DOUBLE ELSE 'nan'::DOUBLE END"
-    whole, unit = f"TRY_CAST({scaled} AS HUGEINT)", math.ldexp(1.0, -exponent)
-    total = f"CAST(sum({whole}) AS DOUBLE) * {unit!r}::DOUBLE"
-    return f"CASE WHEN count({number}) = count({whole}) THEN {total} ELSE 'nan'::DOUBLE END"
+    r"""Returns the exact sum of numbers as DuckDB's SQL, or NaN if one of them is much larger or smaller than expected.
+
+    A number is split into three, rounded to multiples of powers of 2: adding and subtracting
+    :math:`1.5 \cdot 2^{52 + e}` rounds to multiples of :math:`2^e`. What is left is less than :math:`10^{-14}` of it.
+    """
+    low, high = math.ldexp(1.0, exponent + _SMALLEST), math.ldexp(1.0, exponent + _LARGEST)
+    rest = (
+        f"(CASE WHEN {number} = 0 OR abs({number}) BETWEEN {low!r} AND {high!r} THEN {number} ELSE 'nan'::DOUBLE END)"
+    )
+    bits, sums = exponent + _LARGEST, []
+    for _ in range(3):
+        bits += _LARGEST_COUNT - _BITS
+        shift = f"{math.ldexp(1.5, bits + _BITS - 1)!r}::DOUBLE"
+        part = f"({rest} + {shift} - {shift})"
+        sums.append(f"sum({part})")
+        rest = f"({rest} - {part})"
+    return f"({sums[0]} + ({sums[1]} + {sums[2]}))"
 
 
 @torch.no_grad()
 def _exponent(table: Table, model: LawRegressor) -> int:
-    """Returns the exponent of the units that suit the first rows."""
+    """Returns the exponent of the largest of the first numbers that are summed."""
     values = table.numbers[: table.columns.dim]
     found = table.connection.execute(
         f"SELECT {', '.join(values)} FROM ({table.rows}) LIMIT {_ROWS_TO_SCALE}"
@@ -129,5 +139,4 @@ def _exponent(table: Table, model: LawRegressor) -> int:
             continue
         states = operation.law.lift(operation.bijection(rows[:, list(block)])).abs().double()
         largest = max([largest, *states[states.isfinite()].flatten().tolist()])
-    # Within the range of exponents of float64, also of the reciprocal.
-    return max(-900, min(900, _USUAL_BITS - math.frexp(largest or 1.0)[1]))
+    return max(-800, min(900, math.frexp(largest or 1.0)[1]))  # nothing underflows or overflows

@@ -65,8 +65,6 @@ def open_table(source: Any, columns: Columns, reading: Reading | None = None) ->
 class Table:
     """A table in DuckDB: the set of each row as ``s``, its numbers as ``x0``, ``x1``, …, values before targets.
 
-    Numbers that are missing are NULL; what is no finite number is infinite.
-
     Attributes:
         connection: The database that reads it.
         name: The file or object, for messages.
@@ -92,8 +90,8 @@ class Table:
 
     @property
     def rows(self) -> str:
-        """The rows in SQL, in no order; in wide form without ``s``."""
-        return " UNION ALL ".join(map(self._select, self._parts))
+        """The rows in SQL, in no order; in wide form without ``s``. Whatever is no finite number may be NULL."""
+        return " UNION ALL ".join(self._select(part, part.finite) for part in self._parts)
 
     @property
     def is_unnamed(self) -> str:
@@ -109,12 +107,15 @@ class Table:
     def store(self, condition: str = "true") -> None:
         """Copies the rows to a temporary table ``stored``, in order; the view ``numbered`` has ``s`` in wide form, too.
 
-        In wide form, ``s`` is the line of a row in a CSV file, and its number otherwise.
+        Numbers that are missing are NULL, and infinite if they are wrong. In wide form, ``s`` is the line of a row in a
+        CSV file, and its number otherwise.
 
         Arguments:
             condition: Which rows to copy, in SQL.
         """
-        first, *others = (f"FROM ({self._select(part)}) WHERE {condition}" for part in self._parts)
+        plain = ", ".join(f"CASE WHEN NOT isnan({name}) THEN {name} END AS {name}" for name in self.numbers)
+        selects = (f"SELECT * REPLACE ({plain}) FROM ({self._select(part, part.numbers)})" for part in self._parts)
+        first, *others = (f"{select} WHERE {condition}" for select in selects)
         self.connection.execute(f"CREATE OR REPLACE TEMP TABLE stored AS {first}")
         for other in others:
             self.connection.execute(f"INSERT INTO stored {other}")
@@ -147,9 +148,9 @@ class Table:
         except (duckdb.Error, FaultError) as error:
             raise self._unreadable(error) from None
 
-    def _select(self, part: Part) -> str:
+    def _select(self, part: Part, numbers: Sequence[str]) -> str:
         key = [] if part.key is None else [f"{part.key} AS s"]
-        chosen = [f"{number} AS {name}" for number, name in zip(part.numbers, self.numbers, strict=True)]
+        chosen = [f"{number} AS {name}" for number, name in zip(numbers, self.numbers, strict=True)]
         return f"SELECT {', '.join([*key, *chosen])} FROM {part.source()}"
 
     def _tried(self, work: Callable[[], Result]) -> Result:

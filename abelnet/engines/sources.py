@@ -68,7 +68,8 @@ class Part:
         paths: The files; none if the table is a data frame.
         relation: What to select from in SQL, with ``$FILES`` for the list of files.
         key: The set of a row in SQL, or None in wide form.
-        numbers: Numbers in SQL: NULL where one is missing, infinite where there is something else.
+        finite: Numbers in SQL: NULL, NaN or infinite where there is none.
+        numbers: The same, but infinite where one is not missing but wrong.
         cells: The same as text, as it is in the table.
         layout: How the files are written, if they are CSV.
     """
@@ -76,6 +77,7 @@ class Part:
     paths: tuple[Path, ...]
     relation: str
     key: str | None
+    finite: tuple[str, ...]
     numbers: tuple[str, ...]
     cells: tuple[str, ...]
     layout: Layout | None = None
@@ -219,23 +221,20 @@ def _csv(path: Path, layout: Layout, numbers: Sequence[str], key: str | None) ->
     if len(layout.header) == 1:
         relation = f"(FROM {relation} WHERE c0 IS NOT NULL)"  # blank lines
     cells = tuple(f"c{layout.header.index(name)}" for name in numbers)
-    converted = tuple(_from_text(cell, layout.decimal) for cell in cells)
-    return Part((path,), relation, key and f"c{layout.header.index(key)}", converted, cells, layout)
+    finite = tuple(_from_text(cell, layout.decimal) for cell in cells)
+    # Not by IN, of which DuckDB makes a join.
+    missing = "regexp_full_match(trim({0}), '" + "|".join(MISSING) + "', 'i')"
+    rest = f"CASE WHEN {{0}} IS NULL OR {missing} THEN NULL ELSE 'inf'::DOUBLE END"
+    numbers = tuple(f"coalesce({one}, {rest.format(cell)})" for one, cell in zip(finite, cells, strict=True))
+    return Part((path,), relation, key and f"c{layout.header.index(key)}", finite, numbers, cells, layout)
 
 
 def _from_text(cell: str, decimal: str) -> str:
-    """Returns the number in a cell. DuckDB also takes underscores, and two signs."""
-    odd = ["_", "+-", *([] if decimal == "." else ["."])]
-    strange = " OR ".join(f"contains({cell}, {literal(one)})" for one in odd)
-    text = cell if decimal == "." else f"replace({cell}, {literal(decimal)}, '.')"
-    missing = f"lower(trim({cell})) IN ({', '.join(map(literal, MISSING))})"
-    number = _without_nan(f"TRY_CAST({text} AS DOUBLE)")
-    rest = f"CASE WHEN {cell} IS NULL OR {missing} THEN NULL ELSE 'inf'::DOUBLE END"
-    return f"CASE WHEN {strange} THEN 'inf'::DOUBLE ELSE coalesce({number}, {rest}) END"
-
-
-def _without_nan(number: str) -> str:
-    return f"CASE WHEN isnan({number}) THEN NULL ELSE {number} END"
+    """Returns the number in a cell, or NULL. DuckDB would also take underscores."""
+    if decimal == ".":
+        return f"CASE WHEN NOT contains({cell}, '_') THEN TRY_CAST({cell} AS DOUBLE) END"
+    text = f"translate({cell}, {literal(decimal + '._')}, '.__')"
+    return f"CASE WHEN NOT contains({text}, '_') THEN TRY_CAST({text} AS DOUBLE) END"
 
 
 def _parquet_part(path: Path, columns: Columns, connection: duckdb.DuckDBPyConnection, _: Any) -> Part:
@@ -269,7 +268,7 @@ def _typed_part(
     connection: duckdb.DuckDBPyConnection,
     header: Sequence[str] | None = None,
 ) -> Part:
-    part = Part(paths, relation, None, (), ())
+    part = Part(paths, relation, None, (), (), ())
     described = connection.execute(f"DESCRIBE SELECT * FROM {part.source()}").fetchall()
     header = [row[0] for row in described] if header is None else header
     check_header(name, header, columns)
@@ -284,14 +283,15 @@ def _typed_part(
     return replace(
         part,
         key=None if columns.set is None else own[columns.set],
-        numbers=tuple(_without_nan(f"CAST({own[one]} AS DOUBLE)") for one in columns.numbers),
+        finite=tuple(f"CAST({own[one]} AS DOUBLE)" for one in columns.numbers),
+        numbers=tuple(f"CAST({own[one]} AS DOUBLE)" for one in columns.numbers),
         cells=tuple(f"CAST({own[one]} AS VARCHAR)" for one in columns.numbers),
     )
 
 
 def _json_part(path: Path, columns: Columns, connection: duckdb.DuckDBPyConnection, _: Any) -> Part:
     relation = f"read_ndjson_objects($FILES, compression = '{_compression(path)}')"
-    part = Part((path,), relation, None, (), ())
+    part = Part((path,), relation, None, (), (), ())
     try:
         sample = f"SELECT unnest(json_keys(json)) AS key FROM (FROM {part.source()} LIMIT {_ROWS_TO_SNIFF})"
         found = connection.execute(f"SELECT DISTINCT key FROM ({sample}) ORDER BY key").fetchall()
@@ -305,14 +305,16 @@ def _json_part(path: Path, columns: Columns, connection: duckdb.DuckDBPyConnecti
         return literal(f'$."{escaped}"')
 
     cells = tuple(f"json_extract(json, {place(name)})" for name in columns.numbers)
+    numbers = tuple(
+        f"CASE WHEN {cell} IS NULL OR json_type({cell}) = 'NULL' THEN NULL WHEN json_type({cell}) IN "
+        f"('BIGINT', 'UBIGINT', 'HUGEINT', 'DOUBLE') THEN CAST({cell} AS DOUBLE) ELSE 'inf'::DOUBLE END"
+        for cell in cells
+    )
     return replace(
         part,
         key=None if columns.set is None else f"json_extract_string(json, {place(columns.set)})",
-        numbers=tuple(
-            f"CASE WHEN {cell} IS NULL OR json_type({cell}) = 'NULL' THEN NULL WHEN json_type({cell}) IN "
-            f"('BIGINT', 'UBIGINT', 'HUGEINT', 'DOUBLE') THEN CAST({cell} AS DOUBLE) ELSE 'inf'::DOUBLE END"
-            for cell in cells
-        ),
+        finite=numbers,
+        numbers=numbers,
         cells=tuple(f"CAST({cell} AS VARCHAR)" for cell in cells),
     )
 
