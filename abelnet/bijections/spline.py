@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from sympy import Expr
 
 
-# Values and edges from and up to which edges are compared one at a time.
-_LARGE, _FEW = 1 << 14, 32
+# Comparisons of values and edges from which edges are compared one at a time.
+_LARGE = 1 << 19
 
 
 class _Bin(NamedTuple):
@@ -281,9 +281,9 @@ def _find(x: Tensor, edges: Tensor, xs: Tensor, ys: Tensor, slopes: Tensor) -> t
 
 def _count_below(x: Tensor, edges: Tensor) -> Tensor:
     """Returns how many of the edges :math:`(d, k)` are at most each value :math:`(*, d)`."""
-    if torch.compiler.is_compiling() or x.numel() < _LARGE or edges.shape[-1] > _FEW:
+    if torch.compiler.is_compiling() or x.numel() * edges.shape[-1] < _LARGE:
         return (x[..., None] >= edges).sum(-1)
-    # One edge at a time is several times faster than all at once, and needs less memory.
+    # One edge at a time needs little memory, and is up to several times faster than all at once.
     count = torch.zeros_like(x, dtype=torch.int16)
     for edge in edges.unbind(-1):
         count = count + (x >= edge)

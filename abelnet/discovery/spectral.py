@@ -354,9 +354,12 @@ class _Basis:
         return cubic_splines(self.edges, np.clip(x, self.edges[0], self.edges[-1]), 1)
 
     def __call__(self, x: Array) -> Array:
-        distance = np.abs(x[:, None] - self.poles)
         span = self.edges[-1] - self.edges[0]
-        return np.concatenate((self.curve(x), np.log(np.maximum(distance, 1e-12 * span))), 1)
+        logs = x[:, None] - self.poles  # in place from here on: these tables are the largest of a search
+        np.abs(logs, out=logs)
+        np.maximum(logs, 1e-12 * span, out=logs)
+        np.log(logs, out=logs)
+        return np.concatenate((self.curve(x), logs), 1)
 
     def same(self, other: _Basis) -> bool:
         return np.array_equal(self.edges, other.edges) and np.array_equal(self.poles, other.poles)

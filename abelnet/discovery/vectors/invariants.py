@@ -15,25 +15,16 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from abelnet.bijections.terms import Factor, Monomial, Term
-from abelnet.discovery.vectors.curves import curve_term, ramps
-from abelnet.discovery.vectors.dictionary import (
-    Parametric,
-    companions,
-    dictionary,
-    is_defined,
-    is_moderate,
-    parametric,
-    plain_parameter,
-)
-from abelnet.discovery.vectors.rows import Rows, Solution, limited, sum_terms
+from abelnet.bijections.terms import Term
+from abelnet.discovery.vectors.dictionary import dictionary, is_moderate
+from abelnet.discovery.vectors.parametric import ParametricSearch
+from abelnet.discovery.vectors.rows import DEFINED, EXACT, NEW, Rows, Solution, sum_terms
 from abelnet.multisets import Multisets
 from abelnet.symbols import symbolic_number
 
@@ -43,8 +34,6 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, np.dtype[np.float64]]
 Places = np.ndarray[Any, np.dtype[np.int64]]
 
-# Errors below this part of the spread of the results are rounding errors, of squares of the rows.
-_EXACT = 1e-7
 # A plainer invariant is preferred if its error is at most this many times that of the best one.
 _TOLERANCE = 1.25
 # Sets of terms of each size that are solved accurately, and most sets that are tried at all.
@@ -54,27 +43,12 @@ _LARGEST_SET = 3
 _ALL_AT_ONCE = 3
 # Terms with a new coordinate that are then tried, the plainest.
 _LEADS = 30
-# An invariant whose gradient along the level sets of the known ones is below this part of its size is not new.
-_NEW = 1e-5
-# Terms of known coordinates that are tried beside a parametric one are at most this complex.
-_PARTNER = 2.4
-# Parametric terms that are refined, each from its best start.
-_REFINED = 10
-# A first search of a few steps shows whether a parameter may be better than all terms without one, by this factor.
-_FIRST_STEPS, _HOPEFUL, _MOST_STEPS = 8, 1.5, 50
-_GOLDEN = (math.sqrt(5) - 1) / 2
-# Curves are tried if no formula has a smaller error.
-_CURVED = 1e-3
 # Digits of coefficients are dropped while the squared error grows by less than this many times its uncertainty.
 _ROUNDING = 4.0
 _MOST_DIGITS = 12
 _PROJECTIONS = 3
-# Error where an invariant has no solution, in units of the results.
-_FAR = 1e3
 # Sets of terms whose subsets are tried as well, the best.
 _SIMPLIFIED = 40
-# Fraction of results, moved onto known invariants, at which a term has to be finite.
-_DEFINED = 0.98
 # Invariants whose distance from the results is measured, by this many steps.
 _MEASURED, _STEPS = 200, 3
 # Part of the results, the farthest, that is left out of this distance.
@@ -216,19 +190,19 @@ class _Search:
         normals = _normals(known, at, self.units)
         rows = Rows(self.examples, self.terms, at, self.units, normals, self.sums)
         finite = np.isfinite(rows.a) & np.isfinite(rows.j).all(2)
-        rows = rows.take(np.flatnonzero(finite.mean(0) >= _DEFINED))
-        sound = finite[:, finite.mean(0) >= _DEFINED].all(1)
+        rows = rows.take(np.flatnonzero(finite.mean(0) >= DEFINED))
+        sound = finite[:, finite.mean(0) >= DEFINED].all(1)
         rows = rows.rows(sound)
         seen = frozenset().union(*(one.coordinates for one in known))
         pool = [
             (one, rows)
             for subsets in self._subsets(rows.terms, seen)
-            for one in rows.new(rows.best(subsets, _KEPT), _NEW)
+            for one in rows.new(rows.best(subsets, _KEPT), NEW)
         ]
         pool += [(one, rows) for one in _simpler(rows, [one for one, _ in pool])]
         best = min((one.error for one, _ in pool), default=math.inf)
-        if best > _EXACT:
-            pool += self._parametric(rows, at, normals, seen, sound, best)
+        if best > EXACT:
+            pool += ParametricSearch(self.examples, self.units, at, normals, rows, sound, seen).find(best)
             best = min((one.error for one, _ in pool), default=math.inf)
         if not math.isfinite(best):
             return None
@@ -245,7 +219,7 @@ class _Search:
         def error_of(solution: Solution, rows: Rows) -> float:
             if id(solution) not in measured:
                 one = _invariant(rows, solution)
-                far = solution.error > _EXACT
+                far = solution.error > EXACT
                 measured[id(solution)] = max(solution.error, self._distance(one, at, known) if far else 0.0)
             return measured[id(solution)]
 
@@ -254,7 +228,7 @@ class _Search:
             if solution.error >= best:  # the distance is not smaller
                 break
             best = min(best, error_of(solution, rows))
-        limit = _TOLERANCE * best + _EXACT
+        limit = _TOLERANCE * best + EXACT
         near = [pair for pair in ranked if pair[0].error <= limit]
         near.sort(key=lambda pair: (_cost(pair[1], pair[0]), pair[0].error))
         return next(pair for pair in near if error_of(*pair) <= limit)
@@ -282,21 +256,6 @@ class _Search:
         # Near a singular point, as the origin of polar coordinates, a step of a few results is far too long.
         kept = distances.nan_to_num(math.inf, math.inf).sort().values[: math.ceil((1 - _TRIMMED) * len(distances))]
         return math.sqrt(float(kept.mean()))
-
-    def _solved(self, solution: Solution, rows: Rows, term: Monomial, at: Tensor) -> Solution:
-        """Returns an invariant with its error when solved for the coordinate with the parameter.
-
-        For a steep exponential function, the first-order error is far too small.
-        """
-        *others, factor = term.factors
-        gap = torch.from_numpy(rows.a[:, list(solution.columns)] @ solution.coefficients)
-        scale = rows.scale[solution.columns[0]]
-        rest = Monomial(tuple(others)).values(at) * float(solution.coefficients[0] / scale)
-        x = at[:, factor.coordinate]
-        root = factor.inverse(factor.forward(x) + gap / rest)
-        errors = ((root - x) / self.units[factor.coordinate]).nan_to_num(_FAR, _FAR, _FAR).clamp(-_FAR, _FAR)
-        error = math.sqrt(float(limited(errors.square().numpy())[0].mean()))
-        return Solution(solution.columns, solution.coefficients, max(solution.error, error))
 
     def moved(self, known: Sequence[Invariant]) -> Tensor:
         """Returns the results moved onto known invariants."""
@@ -327,111 +286,6 @@ class _Search:
                 while len(leads) * math.comb(len(columns), size - 1) > _MOST_SETS * (size if leads == others else 1):
                     columns.pop()
                 yield _sets(leads[: len(columns)] if leads == others else leads, columns, size)
-
-    def _parametric(
-        self,
-        rows: Rows,
-        at: Tensor,
-        normals: Array | None,
-        seen: frozenset[int],
-        sound: np.ndarray[Any, np.dtype[np.bool_]],
-        least: float,
-    ) -> list[tuple[Solution, Rows]]:
-        """Returns invariants with a real exponent or an exponential function, alone and beside a plain term."""
-        examples = self.examples
-
-        left = [i for i in range(examples.dim) if i not in seen] or list(range(examples.dim))
-        beside = rows.take(
-            [k for k, term in enumerate(rows.terms) if not term.coordinates & set(left) and term.complexity <= _PARTNER]
-        )
-        places = at[torch.from_numpy(sound)]
-        known: dict[Monomial, float] = {}
-
-        def fit(terms: Sequence[Monomial]) -> Iterator[tuple[Monomial, list[Solution], Rows, Tensor]]:
-            """Yields solutions with each term that is defined, with their rows and places."""
-            terms = [term for term in terms if is_defined(term, examples.values, examples.targets)]
-            if not terms:
-                return
-            alone = Rows(examples, terms, at, self.units, normals).rows(sound)
-            finite = np.isfinite(alone.a) & np.isfinite(alone.j).all(2)
-            # Terms that are defined on the same examples are solved together.
-            groups: dict[bytes, list[int]] = {}
-            for k in np.flatnonzero(finite.mean(0) >= _DEFINED).tolist():
-                groups.setdefault(finite[:, k].tobytes(), []).append(k)
-            for group in groups.values():
-                good, both = finite[:, group[0]], alone.take(group).beside(beside)
-                both = both if good.all() else both.rows(good)
-                first = np.arange(len(group), dtype=np.int64)[:, None]
-                partners = np.arange(len(group), len(both.terms), dtype=np.int64)
-                pairs = np.stack(np.broadcast_arrays(first, partners), 2).reshape(-1, 2)
-                solved: dict[int, list[Solution]] = {}
-                for subsets in (first, pairs):
-                    for one in both.solve(subsets) if len(subsets) else ():
-                        solved.setdefault(one.columns[0], []).append(one)
-                there = places[torch.from_numpy(good)]
-                yield from ((terms[k], solved[column], both, there) for column, k in enumerate(group))
-
-        def solve(term: Monomial) -> Iterator[tuple[Solution, Rows]]:
-            for _, solved, both, there in fit([term]):
-                yield from ((self._solved(one, both, term, there), both) for one in both.new(solved, _NEW))
-
-        def learn_errors(terms: Sequence[Monomial]) -> None:
-            """Stores the smallest error of the solutions with each term."""
-            terms = [term for term in dict.fromkeys(terms) if term not in known]
-            known.update(dict.fromkeys(terms, math.inf))
-            for term, solved, both, there in fit(terms):
-                for one in sorted(solved, key=lambda one: one.error):
-                    if one.error >= known[term]:  # that of the solved invariant is not smaller
-                        break
-                    if both.new([one], _NEW):
-                        known[term] = min(known[term], self._solved(one, both, term, there).error)
-
-        def error_of(term: Monomial) -> float:
-            if term not in known:
-                learn_errors([term])
-            return known[term]
-
-        # The best start of each term: the best starts of all may be of terms that are wrong.
-        starts: dict[int, tuple[float, Parametric]] = {}
-        options = list(parametric(examples.values, examples.targets, left))
-        learn_errors([option.term(option.start) for option in options])
-        for option in options:
-            error = error_of(option.term(option.start))
-            if option.kind not in starts or error < starts[option.kind][0]:
-                starts[option.kind] = error, option
-        tried = sorted(starts.values(), key=lambda pair: pair[0])
-        found: list[tuple[Solution, Rows]] = []
-        refined = [option for error, option in tried[:_REFINED] if math.isfinite(error)]
-        for option, best in zip(refined, _first_errors(refined, learn_errors, error_of), strict=True):
-            if best > _HOPEFUL * least:
-                continue
-            value, best = _minimize(partial(_error_at, option, error_of), option)
-            limit = best * (1 + 1e-3) + _EXACT / 10
-            found += solve(plain_parameter(option.term(value), partial(_is_as_good, error_of, limit)))
-        if min([least, *(one.error for one, _ in found)]) > _CURVED:
-            for i, others in ((k, others) for k in left for others in companions(examples.values, k)):
-                term = self._curve(i, others, at, normals, sound)
-                found += () if term is None else solve(term)
-        return found
-
-    def _curve(
-        self,
-        i: int,
-        others: tuple[Factor, ...],
-        at: Tensor,
-        normals: Array | None,
-        sound: np.ndarray[Any, np.dtype[np.bool_]],
-    ) -> Monomial | None:
-        """Returns the best curve of a coordinate times other factors; None if it is not monotonic."""
-        examples = self.examples
-        terms = ramps(i, others, torch.cat((examples.values, examples.targets)), len(examples))
-        if len(terms) < 3 or not all(bool(term.is_defined(at).all()) for term in terms):
-            return None
-        rows = Rows(examples, terms, at, self.units, normals).rows(sound)
-        if not (np.isfinite(rows.a).all() and np.isfinite(rows.j).all()):
-            return None
-        (best,) = rows.solve(np.arange(len(terms))[None])
-        return curve_term(terms, best.coefficients / rows.scale)
 
 
 def _scope(terms: Sequence[Term], seen: frozenset[int], new: frozenset[int]) -> tuple[list[int], list[int]]:
@@ -465,59 +319,6 @@ def _normals(known: Sequence[Invariant], at: Tensor, units: Tensor) -> Array | N
     return projections
 
 
-def _error_at(option: Parametric, error_of: Callable[[Monomial], float], parameter: float) -> float:
-    return error_of(option.term(parameter))
-
-
-def _is_as_good(error_of: Callable[[Monomial], float], limit: float, term: Monomial) -> bool:
-    return error_of(term) <= limit
-
-
-def _first_errors(
-    options: Sequence[Parametric], learn: Callable[[list[Monomial]], None], error_of: Callable[[Monomial], float]
-) -> list[float]:
-    """Returns the smallest error of each option after a few steps of a golden-section search, of all side by side.
-
-    Arguments:
-        options: Terms with a parameter.
-        learn: Stores the errors of terms, many at once.
-        error_of: Returns the error of a term.
-    """
-    # Low end, two inner points and high end of each interval: a step keeps three of them.
-    points = [
-        (low, high - _GOLDEN * (high - low), low + _GOLDEN * (high - low), high) for low, high in map(_limits, options)
-    ]
-    least = [math.inf] * len(options)
-    for _ in range(_FIRST_STEPS):
-        learn([option.term(x) for option, one in zip(options, points, strict=True) for x in one[1:3]])
-        for k, (option, (low, a, b, high)) in enumerate(zip(options, points, strict=True)):
-            first, second = error_of(option.term(a)), error_of(option.term(b))
-            least[k] = min(least[k], first, second)
-            points[k] = (
-                (low, b - _GOLDEN * (b - low), a, b) if first <= second else (a, b, a + _GOLDEN * (high - a), high)
-            )
-    return least
-
-
-def _limits(option: Parametric) -> tuple[float, float]:
-    """Returns the smallest and the largest parameter near the start."""
-    low, high = option.start - option.width, option.start + option.width
-    return (max(low, option.least), high) if option.start > 0 else (low, min(high, -option.least))
-
-
-def _minimize(function: Callable[[float], float], option: Parametric) -> tuple[float, float]:
-    """Returns the parameter near its start that minimizes a function, and the value there."""
-    from scipy.optimize import minimize_scalar
-
-    def logarithm(parameter: float) -> float:
-        value = function(parameter)
-        return math.log(max(value, 1e-16)) if math.isfinite(value) else 1e3
-
-    how = {"xatol": 1e-12 * abs(option.start), "maxiter": _MOST_STEPS}
-    found = minimize_scalar(logarithm, bounds=_limits(option), method="bounded", options=how)
-    return float(found.x), math.exp(float(found.fun))
-
-
 def _simpler(rows: Rows, found: Sequence[Solution]) -> Iterator[Solution]:
     """Yields the subsets of the best sets of terms, of which a rough ranking may have missed some."""
     known = {one.columns for one in found}
@@ -525,7 +326,7 @@ def _simpler(rows: Rows, found: Sequence[Solution]) -> Iterator[Solution]:
     for size in range(1, _LARGEST_SET):
         subsets = {part for one in best for part in itertools.combinations(one.columns, size)} - known
         if subsets:
-            yield from rows.new(rows.solve(np.array(sorted(subsets), dtype=np.int64)), _NEW)
+            yield from rows.new(rows.solve(np.array(sorted(subsets), dtype=np.int64)), NEW)
 
 
 def _invariant(rows: Rows, solution: Solution) -> Invariant:
@@ -546,7 +347,7 @@ def _rounded(rows: Rows, solution: Solution) -> Invariant:
     raw = raw / raw[0]
     scale = rows.scale[order]
     base = float(rows.errors(order, raw * scale).mean())
-    allowed = base * (1 + _ROUNDING * len(order) / len(rows.a)) + (_EXACT * 1e-3) ** 2
+    allowed = base * (1 + _ROUNDING * len(order) / len(rows.a)) + (EXACT * 1e-3) ** 2
     for digits in range(1, _MOST_DIGITS + 1):
         trial = np.array([float(f"{value:.{digits}g}") for value in raw])
         if float(rows.errors(order, trial * scale).mean()) <= allowed:

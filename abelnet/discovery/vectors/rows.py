@@ -12,7 +12,7 @@ with the variances :math:`D` of the results (the Sampson error): 0.01 is one per
 
 from __future__ import annotations
 
-__all__ = ["Rows", "Solution", "limited", "sum_terms"]
+__all__ = ["DEFINED", "EXACT", "NEW", "Rows", "Solution", "limited", "sum_terms"]
 
 import itertools
 import math
@@ -28,6 +28,16 @@ from abelnet.multisets import Multisets
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 Places = np.ndarray[Any, np.dtype[np.int64]]
+
+EXACT = 1e-7
+"""Errors below this part of the spread of the results are rounding errors, of squares of the rows."""
+
+NEW = 1e-5
+"""An invariant whose gradient along the level sets of known ones is below this part of its size is not new."""
+
+DEFINED = 0.98
+"""Fraction of results, moved onto known invariants, at which a term has to be finite."""
+
 # Diagonal loading of matrices that are inverted, relative to their own diagonal.
 _LOADING = 1e-13
 _ROUNDS = 4
