@@ -5,12 +5,16 @@ from __future__ import annotations
 __all__ = ["app"]
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from abelnet.cli import terminal
 from abelnet.cli.help import examples
+from abelnet.errors import AbelnetError
+
+if TYPE_CHECKING:
+    from abelnet.discovery.estimator import LawRegressor
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -156,3 +160,64 @@ def apply(
         )
     if done.without_result:
         terminal.say(f"without a result: {done.without_result:,} multisets, whose cells are empty")
+
+
+@app.command(
+    epilog=examples(
+        "abelnet export law --to sql --table months --set account --value return --dialect postgres",
+        "abelnet export law --to python --out law.py",
+    )
+)
+def export(
+    model: Annotated[Path, typer.Argument(help="Folder written by abelnet learn.")],
+    to: Annotated[str, typer.Option("--to", help="sql, python, javascript, latex or onnx.")],
+    table: Annotated[str, typer.Option("--table", help="SQL: name of the table.")] = "elements",
+    set_columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="SQL: column with the multiset of each row, may be repeated; else all rows are one."
+        ),
+    ] = None,
+    value: Annotated[
+        list[str] | None, typer.Option("--value", help="SQL: column of numbers, one per coordinate; else value.")
+    ] = None,
+    dialect: Annotated[
+        str,
+        typer.Option("--dialect", help="SQL: duckdb, postgres, sqlite, datafusion, polars, clickhouse or spark."),
+    ] = "duckdb",
+    out: Annotated[Path | None, typer.Option(help="File to write; else the text is printed.")] = None,
+) -> None:
+    """Export a learned law, to run where the data are.
+
+    SQL is one query with native aggregates, for tables in databases and data frames; Python and JavaScript are a
+    function without dependencies; ONNX is a model for its runtimes.
+    """
+    from abelnet.discovery.estimator import LawRegressor
+    from abelnet.engines.export import export_law
+    from abelnet.files import write_text
+
+    law = LawRegressor.load(model)
+    if to == "onnx":
+        _export_onnx(law, out)
+        return
+    text = export_law(law, to, table=table, set=set_columns or (), value=value or (), dialect=dialect)
+    if out is None:
+        for line in text.splitlines():
+            terminal.say(line)
+    else:
+        write_text(out, text + "\n")
+        terminal.say_written([out])
+
+
+def _export_onnx(law: LawRegressor, out: Path | None) -> None:
+    from importlib import import_module
+
+    if out is None or len(law.laws_) != 1:
+        got = "none" if out is None else f"{len(law.laws_)} laws"
+        raise AbelnetError(f"out: expected a file to write, and a model of one law, for onnx, got {got}")
+    try:
+        write = import_module("abelnet.integrations.onnx").export_onnx
+    except ModuleNotFoundError:
+        raise AbelnetError("to: expected a version of abelnet that exports to onnx, got one that does not") from None
+    write(law.laws_[0].operation, out)
+    terminal.say_written([out])

@@ -51,7 +51,7 @@ def factor_states(factor: Expr) -> tuple[Expr, Expr, Expr]:
 
 
 def product_of_states(
-    log: Expr, negatives: Expr, zeros: Expr, then: Callable[[Expr], Expr] = lambda product: product
+    log: Expr, negatives: Expr, zeros: Expr, *, then: Callable[[Expr], Expr] = lambda product: product
 ) -> Expr:
     """Returns the product that a sum of such states represents, or a function of it."""
     import sympy

@@ -10,6 +10,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -163,3 +164,27 @@ def test_a_folder_that_cannot_be_written_is_one_line(speeds: list[str], tmp_path
     assert done.stdout == b""
     assert done.stderr.startswith(b"abelnet: ")
     assert done.stderr.count(b"\n") == 1
+
+
+def test_export(returns: Path, tmp_path: Path) -> None:
+    model = str(tmp_path / "model")
+    options = ["--set", "account", "--value", "x", "--target", "y", "--out", model]
+    assert RUNNER.invoke(cli.app, ["learn", str(returns), *options]).exit_code == 0
+    columns = ["--table", "months", "--set", "account", "--value", "x"]
+    result = RUNNER.invoke(cli.app, ["export", model, "--to", "sql", *columns, "--dialect", "postgres"])
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith("SELECT")
+    assert "DOUBLE PRECISION" in result.output
+    with duckdb.connect() as connection:
+        query = RUNNER.invoke(cli.app, ["export", model, "--to", "sql", *columns]).output
+        connection.execute(f"CREATE VIEW months AS SELECT * FROM read_csv('{returns}')")
+        found = connection.sql(f"SELECT * FROM ({query}) JOIN months USING (account)").fetchall()
+    assert len(found) > 100
+    assert np.allclose([row[1] for row in found], [row[-1] for row in found], rtol=1e-9)
+    out = tmp_path / "law.py"
+    assert RUNNER.invoke(cli.app, ["export", model, "--to", "python", "--out", str(out)]).exit_code == 0
+    assert "x∘y = x + y + x·y" in out.read_text(encoding="utf-8")
+    assert "aggregate" in RUNNER.invoke(cli.app, ["export", model, "--to", "javascript"]).output
+    assert "circ" in RUNNER.invoke(cli.app, ["export", model, "--to", "latex"]).output
+    wrong = RUNNER.invoke(cli.app, ["export", model, "--to", "onnx"])
+    assert "out: expected a file to write" in str(wrong.exception)

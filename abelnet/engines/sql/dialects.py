@@ -49,9 +49,11 @@ def _expm1_by_logarithm(z: Expr) -> Expr:
 
 
 def _atanh(z: Expr) -> Expr:
+    import sympy
     from sympy.codegen.cfunctions import log1p
 
-    return log1p(2 * z / (1 - z)) / 2
+    size = sympy.Abs(z, evaluate=False)
+    return sympy.sign(z, evaluate=False) * log1p(2 * size / (1 - size)) / 2
 
 
 def _asinh(z: Expr) -> Expr:
@@ -77,8 +79,14 @@ def _sinh(z: Expr) -> Expr:
     return sympy.sign(z, evaluate=False) * (rest + rest / (1 + rest)) / 2
 
 
+def _sign(z: Expr) -> Expr:
+    import sympy
+
+    return sympy.Piecewise((1, z > 0), (-1, z < 0), (0, sympy.Eq(z, 0)), evaluate=False)
+
+
 Rules = dict[str, Callable[[Any], Any]]
-# Neither exists in most engines, hyperbolic functions do.
+# These do not exist in most engines, hyperbolic functions do.
 _USUAL: Rules = {"log1p": _log1p, "log_abs_1p": _log_abs_1p, "expm1": _expm1}
 
 
@@ -112,7 +120,7 @@ class Dialect:
             raise AbelnetError(
                 f'dialect: expected sqlglot to be installed for {self.name}, got none; pip install "abelnet[sql]"'
             ) from None
-        (text,) = sqlglot.transpile(query, read="duckdb", write=self.written_by, pretty=False)
+        (text,) = sqlglot.transpile(query, read="duckdb", write=self.written_by, normalize_functions=False)
         return str(text)
 
 
@@ -120,13 +128,13 @@ _ALL = (
     Dialect("duckdb", None),
     Dialect("postgres", "postgres", raises_at_limits=True),
     Dialect("sqlite", "sqlite"),
-    Dialect("datafusion", None),
+    Dialect("datafusion", None, _USUAL | {"sign": _sign}),
     Dialect(
         "polars",
         None,
         {"expm1": _expm1_by_logarithm, "atanh": _atanh, "asinh": _asinh, "tanh": _tanh, "sinh": _sinh},
     ),
-    Dialect("clickhouse", "clickhouse", {"expm1": _expm1}, mixes_aliases=True),
+    Dialect("clickhouse", "clickhouse", {"expm1": _expm1, "atanh": _atanh, "asinh": _asinh}, mixes_aliases=True),
     Dialect("spark", "spark", {}),
 )
 DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in _ALL}

@@ -13,28 +13,29 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from sympy import Add, Expr, Integer, Mul, Or, Pow, Rational, Symbol, true
+from sympy import Add, Expr, Float, Integer, Mul, Or, Pow, Rational, Symbol, true
 from sympy.printing.precedence import PRECEDENCE, precedence
 from sympy.printing.str import StrPrinter
 
 from abelnet.engines.sql.dialects import Dialect
 from abelnet.errors import AbelnetError
 
+# Some engines know hyperbolic functions in lower case only.
 _NAMES = {
     "Abs": "ABS",
     "asin": "ASIN",
-    "asinh": "ASINH",
+    "asinh": "asinh",
     "atan2": "ATAN2",
-    "atanh": "ATANH",
+    "atanh": "atanh",
     "cos": "COS",
     "exp": "EXP",
-    "expm1": "EXPM1",
+    "expm1": "expm1",
     "log": "LN",
-    "log1p": "LOG1P",
+    "log1p": "log1p",
     "sign": "SIGN",
     "sin": "SIN",
-    "sinh": "SINH",
-    "tanh": "TANH",
+    "sinh": "sinh",
+    "tanh": "tanh",
 }
 # Whole powers up to this are products, which are faster and more exact than powers.
 _LARGEST_PRODUCT = 4
@@ -97,7 +98,8 @@ class SQLPrinter(StrPrinter):  # type: ignore[misc]
 
     def _print_Symbol(self, expr: Symbol) -> str:
         self.used[expr.name] += 1
-        return self._columns[str(expr.name)]
+        text: str = self._columns[expr.name]
+        return text
 
     def _print_Integer(self, expr: Integer) -> str:
         return str(int(expr)) if abs(int(expr)) < _LARGEST_INTEGER else literal(float(expr))
@@ -108,7 +110,7 @@ class SQLPrinter(StrPrinter):  # type: ignore[misc]
         text = ""
         for term in terms:
             negative = term.could_extract_minus_sign() and (term.is_number or isinstance(term, Mul))
-            shown = self.parenthesize(-term if negative else term, PRECEDENCE["Add"], strict=negative is False)
+            shown: str = self.parenthesize(-term if negative else term, PRECEDENCE["Add"], strict=not negative)
             text += (" - " if negative else " + ") + shown if text else ("-" if negative else "") + shown
         return text
 
@@ -117,18 +119,18 @@ class SQLPrinter(StrPrinter):  # type: ignore[misc]
         if expr.could_extract_minus_sign():
             sign, expr = "-", -expr
             if not isinstance(expr, Mul):
-                return sign + self.parenthesize(expr, PRECEDENCE["Mul"])
+                return f"{sign}{self.parenthesize(expr, PRECEDENCE['Mul'])}"
         above: list[Any] = []
         below: list[Any] = []
         for part in expr.args:
-            if isinstance(part, Rational) and not isinstance(part, Integer):
-                above.append(Integer(part.p))
-                below.append(Integer(part.q))
+            if isinstance(part, Rational) and part.p == 1 and len(expr.args) > 1:
+                below.append(Integer(part.q))  # of a number that is no integer: some engines round quotients of these
             elif isinstance(part, Pow) and part.exp.is_number and part.exp.is_negative:
                 below.append(Pow(part.base, -part.exp))
             else:
                 above.append(part)
-        above = [part for part in above if part != 1 or len(above) == 1] or [Integer(1)]
+        if all(isinstance(part, Integer) for part in above):
+            above = [Float(Mul(*above))]
         text = " * ".join(self._factor(part) for part in above)
         for part in below:
             text += f" / {self._divisor(part)}"
@@ -150,7 +152,7 @@ class SQLPrinter(StrPrinter):  # type: ignore[misc]
     def _print_Pow(self, expr: Expr, rational: bool = False) -> str:
         base, exponent = expr.base, expr.exp
         if exponent.is_number and exponent.is_negative:
-            return f"1 / {self._divisor(Pow(base, -exponent))}"
+            return f"1e0 / {self._divisor(Pow(base, -exponent))}"
         if self._is_product(expr):
             return " * ".join(self._print(base) for _ in range(int(exponent)))
         text = self._print(base)
