@@ -84,7 +84,9 @@ class Part:
 
     def source(self, paths: Sequence[Path] | None = None) -> str:
         """Returns what to select from: all files, or some."""
-        return self.relation.replace("$FILES", f"[{', '.join(literal(str(path)) for path in paths or self.paths)}]")
+        # A name with brackets or asterisks is no pattern.
+        names = ", ".join(literal(glob.escape(str(path))) for path in paths or self.paths)
+        return self.relation.replace("$FILES", f"[{names}]")
 
     def rows(self, connection: duckdb.DuckDBPyConnection, columns: Columns) -> Iterator[Row]:
         """Yields the rows as they are, for messages; slow, and in order."""
@@ -241,7 +243,9 @@ def _parquet_part(path: Path, columns: Columns, connection: duckdb.DuckDBPyConne
     # Otherwise DuckDB takes the largest number that the file names for a sign that no number is NaN.
     relation = "read_parquet($FILES, hive_partitioning = false, can_have_nan = true)"
     try:
-        schema = connection.execute(f"SELECT name, num_children FROM parquet_schema({literal(str(path))})").fetchall()
+        schema = connection.execute(
+            f"SELECT name, num_children FROM parquet_schema({literal(glob.escape(str(path)))})"
+        ).fetchall()
         return _typed_part(str(path), (path,), relation, columns, connection, _outermost(schema))
     except duckdb.Error as error:
         reason = " ".join(str(error).split())

@@ -96,8 +96,8 @@ def test_one_huge_set_among_small_ones_takes_little_memory(form: str, tmp_path: 
         (tmp_path / "t.csv").write_text("\n".join(["s,x,y", *(f"{s},{x!r},{y!r}" for s, x, y in rows)]))
     else:
         pyarrow.parquet.write_table(pa.table({"s": sets, "x": values, "y": results}), tmp_path / "t.parquet")
-    # Padded to the largest, the sets take 1.6 GB. Whole commands grow beyond torch (229 MB) by 125 and 123 MB: by DuckDB
-    # (60 MB, of which 40 MB are its library), sympy (34 MB), kernels of torch (20 MB), other imports (12 MB) and data.
+    # Padded to the largest, the sets take 1.6 GB. Whole commands grow beyond torch (229 MB) by 125 and 123 MB: by
+    # DuckDB (60 MB, of which 40 MB are its code), sympy (34 MB), kernels of torch (20 MB), other imports and data.
     law, written, table = tmp_path / "law", tmp_path / "r.csv", tmp_path / f"t.{form}"
     for most, *arguments in (
         (132, "learn", "--target=y", f"--out={law}"),

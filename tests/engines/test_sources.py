@@ -51,7 +51,9 @@ def test_data_frames(convert: object) -> None:
 
 
 def test_what_is_no_table() -> None:
-    with pytest.raises(AbelnetError, match="table: expected a path or a data frame of pandas, Polars or Arrow, got float"):
+    with pytest.raises(
+        AbelnetError, match="table: expected a path or a data frame of pandas, Polars or Arrow, got float"
+    ):
         rows(1.5)
 
 
