@@ -16,11 +16,6 @@ import time
 from pathlib import Path
 from statistics import median
 
-import duckdb
-import numpy as np
-
-from abelnet import LawRegressor
-
 DUCKDB = """
 import duckdb, sys
 with duckdb.connect() as connection:
@@ -36,19 +31,19 @@ table.group_by("s").agg(result).sink_csv(sys.argv[2])
 """
 
 
-def curve(x: np.ndarray) -> np.ndarray:
-    return x + np.sin(8 * x) / 10
+def prepare(folder: Path, rows: int, sets: int) -> None:
+    """Saves a law with a formula, one with a curve, and the tables."""
+    import duckdb
+    import numpy as np
 
+    from abelnet import LawRegressor
 
-def laws(folder: Path) -> None:
-    """Saves a law with a formula, and one with a curve."""
-    rows = np.random.default_rng(0).uniform(-0.05, 0.15, (300, 3))
-    LawRegressor().fit(rows, (1 + rows).prod(1) - 1).save(folder / "formula")
+    sample = np.random.default_rng(0).uniform(-0.05, 0.15, (300, 3))
+    LawRegressor().fit(sample, (1 + sample).prod(1) - 1).save(folder / "formula")
     grid = np.linspace(-1, 2, 100_001)
-    LawRegressor().fit(rows, np.interp(curve(rows).sum(1), curve(grid), grid)).save(folder / "curve")
-
-
-def tables(folder: Path, rows: int, sets: int) -> None:
+    curve = grid + np.sin(8 * grid) / 10
+    results = np.interp((sample + np.sin(8 * sample) / 10).sum(1), curve, grid)
+    LawRegressor().fit(sample, results).save(folder / "curve")
     with duckdb.connect() as connection:
         connection.execute("SELECT setseed(0.5)")
         numbers = f"SELECT 'g' || (hash(i) % {sets}) AS s, round(random() * 0.2 - 0.05, 6) AS x FROM range({rows}) r(i)"
@@ -71,12 +66,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--prepare", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    size = (50_000_000, 5_000_000) if args.large else (5_000_000, 500_000)
+    if args.prepare:
+        prepare(args.prepare, *size)
+        return
     limit = ["--memory-limit", "2GB"] if args.large else []
     with tempfile.TemporaryDirectory(prefix="abelnet-bench-") as name:
         folder = Path(name)
-        laws(folder)
-        tables(folder, *((50_000_000, 5_000_000) if args.large else (5_000_000, 500_000)))
+        # In a process of its own: a command starts with the peak memory of the process that runs it.
+        run([__file__, "--prepare", name, *(["--large"] if args.large else [])])
         out = str(folder / "out.csv")
 
         def apply(law: str, table: str) -> list[str]:
