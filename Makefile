@@ -6,7 +6,7 @@ PIP := $(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c co
 COMPILE := $(BIN)/python -m compileall -qq -j 0 .venv/lib || true
 PACKAGING := pyproject.toml constraints.txt
 
-.PHONY: help reproduce test tests fuzz test-kill lint bench docs clean
+.PHONY: help reproduce test tests fuzz test-kill test-engines lint bench docs clean
 
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -20,6 +20,10 @@ help: ## Show the targets.
 .venv/dev .venv/bench .venv/docs: .venv/%: .venv/core
 	$(PIP) -e '.[$*]'
 	@$(COMPILE)
+	@touch $@
+
+.venv/engines: .venv/dev
+	$(PIP) -e '.[engines]'
 	@touch $@
 
 reproduce: .venv/core ## Run both experiments of the paper in minutes, on bundled data.
@@ -43,6 +47,9 @@ fuzz: .venv/dev ## Mutate model and word-vector files 2,000 times each, learn fr
 
 test-kill: .venv/dev ## Kill learn 100 times, and apply and both experiments 30 times each.
 	ABELNET_KILLS=100 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s tests/test_kill.py tests/experiments/graphs/test_comparison.py
+
+test-engines: .venv/engines ## Run every law as SQL on PostgreSQL (Debian's), DataFusion, Polars, ClickHouse (chDB) and Spark (Java 17).
+	ABELNET_ENGINES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/engines/sql
 
 bench: .venv/bench ## Run all benchmarks, one after another.
 	@set -e; for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script; done

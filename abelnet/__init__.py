@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from abelnet.multisets import Multisets
     from abelnet.operation import AbelianGroup, AbelianNet, AbelianSemigroup, Operation
     from abelnet.saving import load, save
+    from abelnet.segments import set_kernels_enabled
     from abelnet.verify import find_counterexample, generator_bound, law_defects, lipschitz, merge_bound, size_bound
 
 __version__ = "0.1.0"
@@ -61,6 +62,7 @@ _HOMES = {
     "multisets": ("Multisets",),
     "operation": ("AbelianGroup", "AbelianNet", "AbelianSemigroup", "Operation"),
     "saving": ("load", "save"),
+    "segments": ("set_kernels_enabled",),
     "verify": ("find_counterexample", "generator_bound", "law_defects", "lipschitz", "merge_bound", "size_bound"),
 }
 _HOME_OF = {name: f"abelnet.{home}" for home, names in _HOMES.items() for name in names}

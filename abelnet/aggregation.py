@@ -103,7 +103,13 @@ class Aggregation(Pooling):
     def _fold(self, multisets: Multisets) -> Tensor:
         encode, law, decode = self.operation.folding
         bijection = self.operation.bijection
-        folded = law.reduce(encode(self._inside(multisets.values, bijection.domain)), multisets)
+        offset = bijection.log_offset
+        if offset is not None and multisets.kernels(multisets.values, offset) is not None:
+            # Elements outside the domain, and the logarithm, are dealt with while they are folded.
+            least = self._ends(bijection.domain, multisets.values)[0].to(offset.dtype) + offset.detach()
+            folded = law.reduce_logs(multisets.values, offset, least, multisets)
+        else:
+            folded = law.reduce(encode(self._inside(multisets.values, bijection.domain)), multisets)
         empty = (multisets.sizes == 0)[..., None]
         if self.normalization != 0:
             log = self.exponent * multisets.sizes[..., None].clamp_min(1).to(folded.dtype).log()
@@ -118,6 +124,8 @@ class Aggregation(Pooling):
         result = decode(folded)
         if has_empty:
             result = torch.where(empty, self._empty(folded), result)
+        if is_plain(result) and bool(result.detach().sum().isfinite()):
+            return result
         # Beyond the largest number a result is that number.
         limit = torch.finfo(result.dtype).max
         return result.clamp(-limit, limit)
@@ -137,15 +145,19 @@ class Aggregation(Pooling):
         """Moves numbers into a region with open ends."""
         if region is EVERYWHERE:
             return x
-        low, high = (torch.as_tensor(end, dtype=torch.float64, device=x.device) for end in region)
-        margin = self.margin * (high - low).clamp(max=1)
-        # An end that belongs to the region, such as 0 for squares, is given as the next number beyond it.
-        ends = low + torch.where((low < 0) & (low > -1e-300), 0, margin), high - margin
+        ends = self._ends(region, x)
         if is_plain(x) and x.numel() > 0:  # most often all are inside, which two extremes tell
             least, most = (end(x.detach()).double() for end in (torch.amin, torch.amax))
             if bool((least >= ends[0].amax()) & (most <= ends[1].amin())):
                 return x
         return torch.maximum(torch.minimum(x, ends[1].to(x.dtype)), ends[0].to(x.dtype))
+
+    def _ends(self, region: Region, like: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the ends between which elements are kept."""
+        low, high = (torch.as_tensor(end, dtype=torch.float64, device=like.device) for end in region)
+        margin = self.margin * (high - low).clamp(max=1)
+        # An end that belongs to the region, such as 0 for squares, is given as the next number beyond it.
+        return low + torch.where((low < 0) & (low > -1e-300), 0, margin), high - margin
 
     def config(self) -> dict[str, Any]:
         return {

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
+from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,7 +20,7 @@ from torch import Tensor
 from abelnet.arrays import read_results, read_sets
 from abelnet.checks import check_count, check_finite, check_integers, check_range, check_values, is_checking, peek
 from abelnet.errors import AbelnetError
-from abelnet.segments import Segments, is_plain
+from abelnet.segments import Segments, is_plain, kernels_for
 
 MultisetValues: TypeAlias = "Multisets | Tensor | Sequence[Tensor]"
 
@@ -360,12 +361,24 @@ class Multisets:
         start = u.new_full((len(self) + self._spare, u.shape[-1]), -math.inf)
         return start.scatter_reduce(0, rows, u, "amax")[: len(self)].reshape(*self.shape, u.shape[-1])
 
+    def amin(self, u: Tensor) -> Tensor:
+        """Returns the minimum over each set of the rows of ``u``; ties share the gradient. Empty sets give inf."""
+        if (segments := self.segments(u)) is not None:
+            return segments.amin(u).reshape(*self.shape, u.shape[-1])
+        return -self.amax(-u)
+
     def segments(self, *tensors: Tensor) -> Segments | None:
         """Returns the sets for fast sums on a CPU; None if these or other tensors are elsewhere, or are traced.
 
         Of few dimensions too: there, to sort the sets costs more than it saves.
         """
         return self._grouped(*tensors) if self.dim >= _WIDE else None
+
+    def kernels(self, *tensors: Tensor) -> tuple[Segments, ModuleType] | None:
+        """Returns the sets, and compiled kernels that fold the first of the tensors; None if there are none."""
+        segments = self.segments(*tensors)
+        kernels = None if segments is None else kernels_for(tensors[0])
+        return None if segments is None or kernels is None else (segments, kernels)
 
     def can_be_cut(self, u: Tensor) -> bool:
         """Returns whether the batch can be cut into parts: on a CPU, and not while it is traced."""

@@ -1,8 +1,8 @@
 """Aggregation layers forward and backward, compared with the sum of PyTorch Geometric. One thread.
 
 All are called as a message-passing layer calls them, with an index that is sorted by set and one that is not. Laws are
-those that a hardened bank may have. The soft bank is averaged over the turns of its training, before the best laws are
-tried and while they are.
+those that a hardened bank may have; kernels are compiled before the clock starts. The soft bank is averaged over the
+turns of its training, before the best laws are tried and while they are.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from abelnet.experiments.graphs.rivals import AGGREGATIONS, Context
 from abelnet.integrations.pyg import AbelianAggregation
 from abelnet.nn import GatedBank
 from abelnet.operation import AbelianGroup, AbelianNet, Operation
+from abelnet.segments import kernels_for, set_kernels_enabled
 
 warnings.simplefilter("ignore")
 
@@ -50,7 +51,7 @@ LAWS = {
 }
 DIM = 32
 # Steps before the trial and in it, of which the bank takes turns.
-TURNS = 12
+TURNS = 48
 
 
 def hardened(dim: int, name: str, law: str) -> nn.Module:
@@ -142,12 +143,15 @@ def timed(call: Callable[[], object]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--fast", action="store_true", help="without the slow rivals")
+    parser.add_argument("--plain", action="store_true", help="without compiled kernels")
     arguments = parser.parse_args()
+    set_kernels_enabled(not arguments.plain)
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    print(f"torch {torch.__version__}, one thread")
+    kernels = "not used" if kernels_for(torch.zeros(100_000, DIM)) is None else "used"
+    print(f"torch {torch.__version__}, one thread; compiled kernels are {kernels}")
     compare(100_000, 10_000, DIM, arguments.rounds, not arguments.fast)
 
 

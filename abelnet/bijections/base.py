@@ -151,6 +151,11 @@ class Bijection(Configurable, nn.Module, ABC):
             f"inverse_of_log_base: expected a bijection whose logarithm has a rate, got {type(self).__name__}"
         )
 
+    @property
+    def log_offset(self) -> Tensor | None:
+        r"""The offset :math:`c`, :math:`(d)`, if elements are folded by :math:`\log(x + c)`; else None."""
+        return None
+
     def slope_bounds(self, region: tuple[Tensor, Tensor]) -> Enclosure:
         r"""Bounds the norm of the Jacobian and the values over a box; proved in exact arithmetic.
 

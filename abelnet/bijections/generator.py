@@ -162,6 +162,11 @@ class Generator(Elementwise):
         assert rate is None or isinstance(rate, Tensor)
         return rate
 
+    @property
+    def log_offset(self) -> Tensor | None:
+        offset = self.family.log_offset(*self.values)
+        return None if offset is None else torch.as_tensor(offset, dtype=self.values[0].dtype).expand(self.dim)
+
     def log_base(self, x: Tensor) -> Tensor:
         check_values("x", x, self.dim)
         self._check_domain(x)

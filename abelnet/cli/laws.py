@@ -174,9 +174,7 @@ def export(
     table: Annotated[str, typer.Option("--table", help="SQL: name of the table.")] = "elements",
     set_columns: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", help="SQL: column with the multiset of each row, may be repeated; else all rows are one."
-        ),
+        typer.Option("--set", help="SQL: column with the multiset of each row, may be repeated; else one multiset."),
     ] = None,
     value: Annotated[
         list[str] | None, typer.Option("--value", help="SQL: column of numbers, one per coordinate; else value.")
@@ -194,6 +192,7 @@ def export(
     """
     from abelnet.discovery.estimator import LawRegressor
     from abelnet.engines.export import export_law
+    from abelnet.engines.sql import DIALECTS
     from abelnet.files import write_text
 
     law = LawRegressor.load(model)
@@ -201,6 +200,8 @@ def export(
         _export_onnx(law, out)
         return
     text = export_law(law, to, table=table, set=set_columns or (), value=value or (), dialect=dialect)
+    if to == "sql" and DIALECTS[dialect].needs:
+        typer.echo(f"{dialect} needs {DIALECTS[dialect].needs}", err=True)
     if out is None:
         for line in text.splitlines():
             terminal.say(line)

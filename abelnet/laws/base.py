@@ -122,6 +122,17 @@ class Law(Configurable, nn.Module, ABC):
         """Returns :math:`u_1 * \\dots * u_n` of each set: rows :math:`(N, d)` to :math:`(*, d)`."""
         return self.lower(multisets.sum(self.lift(u)), u.dtype)
 
+    def reduce_logs(self, x: Tensor, offset: Tensor, least: Tensor, multisets: Multisets) -> Tensor:
+        r"""Returns the fold of :math:`\log \max(x_i + c, l)` of each set: rows :math:`(N, d)` to :math:`(*, d)`.
+
+        Arguments:
+            x: Rows, with shape :math:`(N, d)`.
+            offset: The offset :math:`c`, with shape :math:`(d)`.
+            least: The least number :math:`l` of which a logarithm is taken, positive, with shape :math:`(d)`.
+            multisets: The sets.
+        """
+        return self.reduce((torch.maximum(x, least - offset.detach()) + offset).log(), multisets)
+
     def cumulative(self, u: Tensor) -> Tensor:
         """Returns the prefix scan :math:`u_1, u_1 * u_2, \\dots` along the elements of :math:`(*, n, d)`."""
         return self.lower(self.lift(u).cumsum(-2), u.dtype)

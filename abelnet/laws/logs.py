@@ -2,16 +2,18 @@ r"""Sums of positive numbers that are given by their logarithms: stable folds of
 
 from __future__ import annotations
 
-__all__ = ["LogSum"]
+__all__ = ["LogSum", "log_sum"]
 
 import math
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from abelnet.multisets import Multisets
+from abelnet.segments import Segments, composed_gradients
 
 _LOG2_E = math.log2(math.e)
 
@@ -42,6 +44,8 @@ class LogSum:
 
     def reduce(self, u: Tensor, multisets: Multisets) -> Tensor:
         """Returns :math:`u_1 * \\dots * u_n` of each set: rows :math:`(N, d)` to :math:`(*, d)`."""
+        if (kernels := multisets.kernels(u)) is not None:
+            return self._normalized(_fused(u, self.rate, None, multisets, kernels), multisets)
         rate = self.rate
         segments = multisets.segments(u) if rate is None else multisets.segments(u, rate)
         if segments is not None and rate is not None and bool((rate > 0).any() & (rate < 0).any()):
@@ -55,9 +59,19 @@ class LogSum:
             result = result.reshape(*multisets.shape, u.shape[-1])
             if rate is None:
                 result = self.unscaled(result)
+        return self._normalized(result, multisets)
+
+    def reduce_logs(self, x: Tensor, offset: Tensor, least: Tensor, multisets: Multisets) -> Tensor:
+        r"""Returns the fold of :math:`\log \max(x_i + c, l)`; see :meth:`abelnet.laws.base.Law.reduce_logs`."""
+        x = x if not bool(offset.any()) else x + offset
+        if (kernels := multisets.kernels(x)) is None:
+            return self.reduce(torch.maximum(x, least).log(), multisets)
+        return self._normalized(_fused(x, self.rate, least, multisets, kernels), multisets)
+
+    def _normalized(self, result: Tensor, multisets: Multisets) -> Tensor:
         if self.exponent == 0:
             return result
-        return result - self.unscaled(self.exponent * multisets.sizes[..., None].clamp_min(1).to(u.dtype).log())
+        return result - self.unscaled(self.exponent * multisets.sizes[..., None].clamp_min(1).to(result.dtype).log())
 
     def cumulative(self, u: Tensor) -> Tensor:
         """Returns the prefix scan :math:`u_1, u_1 * u_2, \\dots` along the elements of :math:`(*, n, d)`."""
@@ -116,22 +130,117 @@ class _LogSumExp(torch.autograd.Function):
         return result
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         u, rate, weights, total, result = ctx.saved_tensors
         if torch.is_grad_enabled():  # of higher order
-            plain = _log_sum_exp(u if rate is None else rate * u, ctx.multisets).reshape(gradient.shape)
-            inputs = [x if needed else None for x, needed in zip((u, rate), ctx.needs_input_grad, strict=False)]
-            found = iter(
-                torch.autograd.grad(
-                    plain if rate is None else plain / rate,
-                    [x for x in inputs if x is not None],
-                    gradient,
-                    create_graph=True,
-                )
-            )
-            of_u, of_rate = (None if x is None else next(found) for x in inputs)
-            return of_u, of_rate, None
+
+            def plain(u: Tensor, rate: Tensor | None) -> Tensor:
+                sums = _log_sum_exp(u if rate is None else rate * u, ctx.multisets).reshape(gradient.shape)
+                return sums if rate is None else sums / rate
+
+            return *composed_gradients(plain, (u, rate), gradient), None
         of_u = ctx.multisets.segments(u).spread(gradient / total).mul_(weights)
         if rate is None or not ctx.needs_input_grad[1]:
             return of_u, None, None
         return of_u, ((of_u * u).sum(0) - (gradient * result).sum(0)) / rate, None
+
+
+def _fused(
+    u: Tensor,
+    rate: Tensor | None,
+    least: Tensor | None,
+    multisets: Multisets,
+    kernels: tuple[Segments, ModuleType],
+) -> Tensor:
+    """Returns the log-sum-exp of rows, or of their logarithms if ``least`` is given, by compiled kernels."""
+    rate = torch.ones(u.shape[-1]) if rate is None else rate.expand(u.shape[-1])
+    result: Tensor = _Fused.apply(u, rate, least, multisets, *kernels)  # type: ignore[no-untyped-call]
+    return result.reshape(*multisets.shape, u.shape[-1])
+
+
+class _Fused(torch.autograd.Function):
+    r""":math:`\frac{1}{k} \log \sum_i e^{k u_i}` of each set; weights are computed again for the gradient."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        u: Tensor,
+        rate: Tensor,
+        least: Tensor | None,
+        multisets: Multisets,
+        segments: Segments,
+        kernels: ModuleType,
+    ) -> Tensor:
+        logs, tiny = least is not None, torch.finfo(u.dtype).tiny
+        limit = torch.full_like(rate, tiny) if least is None else least.to(u.dtype).clamp_min(tiny).expand_as(rate)
+        given = torch.stack((rate.sign(), rate * (1 if logs else _LOG2_E), limit)).detach().numpy()
+        top, total, result = (u.new_empty(segments.count, u.shape[-1]) for _ in range(3))
+        segments.run(kernels.log_sum_exp, u, [given, logs], [top, total, result])
+        ctx.others = multisets, segments, kernels, [given, logs]
+        ctx.save_for_backward(u, rate, least, top, total)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        u, rate, least, top, total = ctx.saved_tensors
+        multisets, segments, kernels, given = ctx.others
+        if torch.is_grad_enabled():  # of higher order
+
+            def plain(u: Tensor, rate: Tensor) -> Tensor:
+                logs = u if least is None else torch.maximum(u, least).log()
+                return _log_sum_exp(rate * logs, multisets).reshape(gradient.shape) / rate
+
+            return *composed_gradients(plain, (u, rate), gradient), None, None, None, None
+        of_u, of_rate = torch.empty(u.shape, dtype=u.dtype), torch.zeros(u.shape[-1], dtype=torch.float64)
+        segments.run(kernels.log_sum_exp_gradient, u, given, [top, total, gradient.contiguous()], [of_u], [of_rate])
+        # The kernel has exponents of 2.
+        return of_u, (of_rate * math.log(2) / rate.square()).to(rate.dtype), None, None, None, None
+
+
+def log_sum(x: Tensor, offset: Tensor, least: Tensor, multisets: Multisets) -> Tensor:
+    r"""Returns :math:`\sum_i \log \max(x_i + c, l)` of each set: rows :math:`(N, d)` to :math:`(*, d)`."""
+    if (kernels := multisets.kernels(x)) is None:
+        return _sum_of_logs(x, offset, least, multisets)
+    offset = offset.expand(x.shape[-1])
+    total: Tensor = _SumOfLogs.apply(x, offset, least, multisets, *kernels)  # type: ignore[no-untyped-call]
+    return total.reshape(*multisets.shape, x.shape[-1])
+
+
+def _sum_of_logs(x: Tensor, offset: Tensor, least: Tensor, multisets: Multisets) -> Tensor:
+    return multisets.sum((torch.maximum(x, least - offset.detach()) + offset).log())
+
+
+class _SumOfLogs(torch.autograd.Function):
+    """The sum of logarithms of each set, of which none is stored."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        offset: Tensor,
+        least: Tensor,
+        multisets: Multisets,
+        segments: Segments,
+        kernels: ModuleType,
+    ) -> Tensor:
+        limit = least.to(x.dtype).clamp_min(torch.finfo(x.dtype).tiny).expand_as(offset)
+        given = [torch.stack((offset, limit)).numpy()]
+        total = x.new_empty(segments.count, x.shape[-1])
+        segments.run(kernels.log_sum, x, given, [total])
+        ctx.others = multisets, segments, kernels, given
+        ctx.save_for_backward(x, offset, least)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        x, offset, least = ctx.saved_tensors
+        multisets, segments, kernels, given = ctx.others
+        if torch.is_grad_enabled():  # of higher order
+
+            def plain(x: Tensor, offset: Tensor) -> Tensor:
+                return _sum_of_logs(x, offset, least, multisets).reshape(gradient.shape)
+
+            return *composed_gradients(plain, (x, offset), gradient), None, None, None, None
+        of_x, of_offset = torch.empty(x.shape, dtype=x.dtype), torch.zeros(x.shape[-1], dtype=torch.float64)
+        segments.run(kernels.log_sum_gradient, x, given, [gradient.contiguous()], [of_x], [of_offset])
+        return of_x, of_offset.to(offset.dtype), None, None, None, None

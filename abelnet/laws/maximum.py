@@ -85,6 +85,10 @@ class Minimum(Maximum):
     def lift(self, u: Tensor) -> Tensor:
         return -u
 
+    def reduce(self, u: Tensor, multisets: Multisets) -> Tensor:
+        check_no_empty(self.name, multisets)
+        return multisets.amin(u)
+
     def lower(self, state: Tensor, dtype: torch.dtype) -> Tensor:
         return -state.to(dtype)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from abelnet.errors import AbelnetError
 from abelnet.laws.base import Law, check_no_empty
-from abelnet.laws.logs import LogSum
+from abelnet.laws.logs import LogSum, log_sum
 from abelnet.multisets import Multisets
 from abelnet.symbols import symbolic_number
 
@@ -68,8 +68,15 @@ class Mean(Law):
     def reduce(self, u: Tensor, multisets: Multisets) -> Tensor:
         check_no_empty(self.name, multisets)
         # The count is known: only elements are summed.
-        count = multisets.sizes[..., None].to(u.dtype)
-        return multisets.sum(u) / count**self.exponent
+        return multisets.sum(u) / self._divisor(multisets, u.dtype)
+
+    def reduce_logs(self, x: Tensor, offset: Tensor, least: Tensor, multisets: Multisets) -> Tensor:
+        check_no_empty(self.name, multisets)
+        return log_sum(x, offset, least, multisets) / self._divisor(multisets, x.dtype)
+
+    def _divisor(self, multisets: Multisets, dtype: torch.dtype) -> Tensor:
+        count = multisets.sizes[..., None].to(dtype)
+        return count if self.exponent == 1 else count**self.exponent
 
     def in_logs(self) -> LogSum:
         return LogSum(self.exponent)

@@ -16,7 +16,7 @@ from abelnet.laws.base import Law, PlainForm, coefficient
 from abelnet.laws.constant import Constant
 from abelnet.laws.factors import factor_states, is_zero, limit_beside_zeros, pack, product_of_states, unpack
 from abelnet.multisets import Multisets
-from abelnet.segments import is_plain
+from abelnet.segments import composed_gradients, is_plain
 from abelnet.symbols import symbolic_number
 
 if TYPE_CHECKING:
@@ -140,6 +140,9 @@ class Polynomial(Law):
         return torch.where(near, smooth, other).to(dtype)
 
     def reduce(self, u: Tensor, multisets: Multisets) -> Tensor:
+        folded = self._folded(u, multisets)
+        if folded is not None:
+            return folded
         least_factor, least_product = self._least(u)
         if least_factor < torch.finfo(torch.float64).tiny:
             return super().reduce(u, multisets)
@@ -156,6 +159,21 @@ class Polynomial(Law):
         smooth = _expm1(torch.where(near, total, 0), gamma) - shift
         other = (torch.where(near, 0, log).exp() - beta) / _nonzero(gamma)
         return torch.where(near, smooth, other).to(u.dtype)
+
+    def _folded(self, u: Tensor, multisets: Multisets) -> Tensor | None:
+        """Returns the fold by compiled kernels; None if there are none, or products vanish or overflow on the way."""
+        if (found := multisets.kernels(u, self.gamma, self.shift)) is None:
+            return None
+        segments, kernels = found
+        with torch.no_grad():
+            coefficients = [one.expand(u.shape[-1]) for one in self._coefficients()]
+            given = torch.stack(coefficients).numpy()
+            result = u.new_empty(segments.count, u.shape[-1])
+            if not all(segments.run(kernels.polynomial, u, [given], [result])):
+                return None
+        gamma, shift = (one.expand(u.shape[-1]) for one in (self.gamma, self.shift))
+        fold: Tensor = _Fold.apply(u, gamma, shift, result, given, multisets)  # type: ignore[no-untyped-call]
+        return fold.reshape(*multisets.shape, u.shape[-1])
 
     @torch.no_grad()
     def _least(self, u: Tensor) -> list[float]:
@@ -177,8 +195,9 @@ class Polynomial(Law):
         """Returns :math:`\\gamma`, :math:`\\beta = 1 + \\gamma s` and :math:`s`."""
         gamma, shift = self.gamma.double(), self.shift.double()
         beta = 1 + gamma * shift
-        # A rounding residue must not be added to a product of small numbers.
-        return gamma, torch.where(beta.abs() < 4 * torch.finfo(beta.dtype).eps, 0, beta), shift
+        # A rounding residue must not be added to a product of small numbers; its derivatives are those of the formula.
+        residue = torch.where(beta.abs() < 4 * torch.finfo(beta.dtype).eps, beta, 0).detach()
+        return gamma, beta - residue, shift
 
     def identity(self, dim: int) -> Tensor:
         return 0 - self.shift.expand(dim)
@@ -264,6 +283,37 @@ class _Log(torch.autograd.Function):
             factor = factor + (formula - formula.detach())
         of_w = gradient / factor
         return of_w, None, _of_gamma(gradient, w, gamma, log, of_w, _LOG1P) if ctx.needs_input_grad[2] else None
+
+
+class _Fold(torch.autograd.Function):
+    """The fold that compiled kernels have found, with their gradient."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, u: Tensor, gamma: Tensor, shift: Tensor, result: Tensor, given: Any, multisets: Multisets
+    ) -> Tensor:
+        ctx.given, ctx.multisets = given, multisets
+        ctx.save_for_backward(u, gamma, shift)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        u, gamma, shift = ctx.saved_tensors
+        multisets: Multisets = ctx.multisets
+        found = multisets.kernels(u)
+        if torch.is_grad_enabled() or found is None:  # of higher order
+
+            def plain(u: Tensor, gamma: Tensor, shift: Tensor) -> Tensor:
+                law = Polynomial()
+                law.gamma, law.shift = gamma, shift
+                return Law.reduce(law, u, multisets).reshape(gradient.shape)
+
+            return *composed_gradients(plain, (u, gamma, shift), gradient), None, None, None
+        segments, kernels = found
+        of_u = torch.empty(u.shape, dtype=u.dtype)
+        sums = [torch.zeros(u.shape[-1], dtype=torch.float64) for _ in range(2)]
+        segments.run(kernels.polynomial_gradient, u, [ctx.given], [gradient.contiguous()], [of_u], sums)
+        return of_u, sums[0].to(gamma.dtype), sums[1].to(shift.dtype), None, None, None
 
 
 class _Expm1(torch.autograd.Function):

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from abelnet.laws.base import Law, PlainForm
-from abelnet.laws.logs import LogSum
+from abelnet.laws.logs import LogSum, log_sum
+from abelnet.multisets import Multisets
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -32,6 +33,9 @@ class Sum(Law):
 
     def combine(self, u: Tensor, v: Tensor) -> Tensor:
         return u + v
+
+    def reduce_logs(self, x: Tensor, offset: Tensor, least: Tensor, multisets: Multisets) -> Tensor:
+        return log_sum(x, offset, least, multisets)
 
     def identity(self, dim: int) -> Tensor:
         return torch.zeros(dim)

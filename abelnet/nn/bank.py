@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["GatedBank"]
 
 import copy
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -28,9 +29,11 @@ from abelnet.nn.members import (
     Scene,
     Totals,
 )
+from abelnet.nn.mixture import mixture, sums
 from abelnet.nn.statistics import Network
 from abelnet.operation import Operation
 from abelnet.pooling import Pooling
+from abelnet.segments import is_plain
 
 # Temperatures of the gates at the beginning and at the end of annealing.
 _HOT, _COLD = 1.0, 0.15
@@ -46,6 +49,9 @@ _RANKS = _WAYS[1:4]
 _TURNS = ("mixture", "slow", "mixture", "network"), ("first", "slow", "second", "curve", "third", "network")
 # Parts of a batch for each of which members are drawn, if not all of them aggregate all of it.
 _PARTS = 5
+# In batches of more sets than this, curves, which cost more than all others, are mixed in one of so many steps only if
+# losses are reported: then they are tried by themselves.
+_LARGE, _RARELY = 2000, 16
 # Another rank than the first is kept if its loss is less than this part.
 _OUTRANKS = 0.9
 # A curve, which fits what a formula fits as well, is kept if its loss is less than this part of that of formulas.
@@ -259,9 +265,9 @@ class GatedBank(Pooling):
         if self.training:
             self._measure(multisets.values)
         unit = torch.where(self.unit > 0, self.unit, 1)
-        scene = Scene(multisets, multisets.values / unit, unit)
+        scene = Scene(multisets, None, unit)
         if _WAYS[self._way] == "network":
-            mixed = self.network(_sums(self.network.members(), scene), scene)
+            mixed = self.network(sums(self.network.members(), scene), scene)
         else:
             mixed = self._mixed(scene)
         if self.training and torch.is_grad_enabled() and not mixed.requires_grad:
@@ -276,8 +282,11 @@ class GatedBank(Pooling):
         Each member takes part as often as the others, in parts that change from step to step.
         """
         way = _WAYS[self._way]
-        if self.draws is None or not self.training or self.is_hard or way not in ("mixture", "curve"):
+        if not self.training or self.is_hard or way not in ("mixture", "curve"):
             return []
+        if self.draws is None:
+            goes_without = self.curves and self._reports and way == "mixture" and len(scene.multisets) > _LARGE
+            return [list(range(self._formulas))] if goes_without and self._step % _RARELY != 0 else []
         if not scene.multisets.can_be_cut(scene.z):
             return []
         laws = self._laws()
@@ -315,22 +324,11 @@ class GatedBank(Pooling):
 
     def _mixture(self, scene: Scene, used: frozenset[int], weights: Tensor) -> Tensor:
         """Returns the results of the laws that are used, with weights :math:`(c, m)`."""
-        chosen: list[tuple[Member, list[int]]] = []
-        first = 0
-        for member in self._members():
-            places = [first + i for i in range(len(member.names))]
-            first += len(places)
-            if not used.isdisjoint(places):
-                chosen.append((member, places))
-                if self.is_hard and self.training:
+        if self.is_hard and self.training:
+            for member, places in zip(self._members(), self._laws(), strict=True):
+                if not used.isdisjoint(places):
                     member.refine(scene)
-        results, columns = [], []
-        for (member, places), total in zip(chosen, _sums([member for member, _ in chosen], scene), strict=True):
-            for place, result in zip(places, member.lower(total, scene), strict=True):
-                if place in used:
-                    results.append(result if self.is_hard else result.clamp(-_LIMIT, _LIMIT))
-                    columns.append(place)
-        return torch.stack([weights[:, place] * result for place, result in zip(columns, results, strict=True)]).sum(0)
+        return mixture(self._members(), scene, used, weights, math.inf if self.is_hard else _LIMIT)
 
     def fit_neighborhoods(self, x: Tensor, index: Tensor, y: Tensor) -> Channelwise:
         """Returns a layer that starts from the law of each channel, found by the closed form.
@@ -419,7 +417,7 @@ class GatedBank(Pooling):
     @torch.no_grad()
     def _measure(self, values: Tensor) -> None:
         """Takes the typical size of the elements from the first batch."""
-        if len(values) == 0:
+        if len(values) == 0 or (is_plain(self.unit) and bool((self.unit > 0).all())):
             return
         size = values.abs().mean(0)
         tiny = torch.finfo(values.dtype).tiny * 1e8
@@ -438,17 +436,6 @@ class GatedBank(Pooling):
 
     def extra_repr(self) -> str:
         return f"channels={self.channels}, gates={self.gates}, curves={self.curves}"
-
-
-def _sums(members: Sequence[Member], scene: Scene) -> list[Tensor | None]:
-    """Returns the sums over each set of what members lift, in one pass."""
-    lifted = [member.lift(scene) for member in members]
-    parts = [part for part in lifted if part is not None]
-    if not parts:
-        return [None] * len(members)
-    total = scene.multisets.sum(torch.cat(parts, -1) if len(parts) > 1 else parts[0])
-    split = iter(torch.split(total.reshape(-1, total.shape[-1]), [part.shape[-1] for part in parts], -1))
-    return [None if part is None else next(split) for part in lifted]
 
 
 @torch.no_grad()

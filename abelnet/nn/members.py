@@ -12,6 +12,7 @@ __all__ = [
     "Scene",
     "Totals",
     "fold_or_mean",
+    "nonzero",
 ]
 
 import math
@@ -42,13 +43,15 @@ class Scene:
 
     Arguments:
         multisets: The sets.
-        z: Elements in these units, with shape :math:`(N, c)`.
+        z: Elements in these units, with shape :math:`(N, c)`; those of the sets, divided by units, if None.
         units: The typical sizes, with shape :math:`(c)`.
     """
 
-    def __init__(self, multisets: Multisets, z: Tensor, units: Tensor) -> None:
-        self.multisets, self.z, self.units = multisets, z, units
-        self._known: dict[str, Tensor] = {}  # functools.cached_property cannot be compiled
+    def __init__(self, multisets: Multisets, z: Tensor | None, units: Tensor) -> None:
+        self.multisets, self.units = multisets, units
+        self.values = multisets.values if z is None else z
+        self.divisor = units if z is None else torch.ones_like(units)
+        self._known: dict[str, Tensor] = {} if z is None else {"z": z}  # cached_property cannot be compiled
         self._logs: Scene | None = None
 
     def _once(self, name: str, compute: Callable[[], Tensor]) -> Tensor:
@@ -56,8 +59,10 @@ class Scene:
             self._known[name] = compute()
         return self._known[name]
 
-    def _extreme(self, z: Tensor) -> Tensor:
-        return torch.where(self.empty, 0, self.multisets.amax(z).reshape(-1, z.shape[-1]))
+    @property
+    def z(self) -> Tensor:
+        """Elements in units, with shape :math:`(N, c)`."""
+        return self._once("z", lambda: self.values / self.divisor)
 
     @property
     def empty(self) -> Tensor:
@@ -72,12 +77,15 @@ class Scene:
     @property
     def largest(self) -> Tensor:
         """Largest element of each set, :math:`(B, c)`; 0 if it is empty."""
-        return self._once("largest", lambda: self._extreme(self.z))
+        return self._once("largest", lambda: self._filled(self.multisets.amax(self.z)))
 
     @property
     def smallest(self) -> Tensor:
         """Smallest element of each set, :math:`(B, c)`; 0 if it is empty."""
-        return self._once("smallest", lambda: -self._extreme(-self.z))
+        return self._once("smallest", lambda: self._filled(self.multisets.amin(self.z)))
+
+    def _filled(self, results: Tensor) -> Tensor:
+        return torch.where(self.empty, 0, results.reshape(-1, results.shape[-1]))
 
     @property
     def logs(self) -> Scene:
@@ -177,19 +185,19 @@ class Polynomials(Member):
         self.shift.zero_()
 
     def lift(self, scene: Scene) -> Tensor:
-        gamma = _nonzero(self.gamma)
+        gamma = nonzero(self.gamma)
         u = scene.z + self.shift
         if is_plain(u, gamma) and u.numel() > 0:
             log: Tensor = _LogFactors.apply(u, gamma)  # type: ignore[no-untyped-call]
             with torch.no_grad():
                 ends = 1 + gamma * torch.stack((u.amin(0), u.amax(0)))
-                # Most often all factors are positive, and there is nothing to count.
-                return torch.cat((log, 1 + gamma * u < 0), -1) if bool((ends < 0).any()) else log
+            # Most often all factors are positive, and there is nothing to count.
+            return torch.cat((log, 1 + gamma * u < 0), -1) if bool((ends < 0).any()) else log
         return torch.cat((_log_factors(u, gamma), 1 + gamma * u < 0), -1)
 
     def lower(self, total: Tensor | None, scene: Scene) -> list[Tensor]:
         assert total is not None
-        gamma = _nonzero(self.gamma)
+        gamma = nonzero(self.gamma)
         negatives = total[:, self.channels :] if total.shape[-1] > self.channels else torch.zeros_like(total)
         total = total[:, : self.channels]
         q = gamma * total
@@ -350,7 +358,7 @@ def fold_or_mean(law: int) -> Law:
     return (Sum, Mean)[law]()
 
 
-def _nonzero(gamma: Tensor) -> Tensor:
+def nonzero(gamma: Tensor) -> Tensor:
     """Moves a coefficient that is divided by away from 0; its gradient passes."""
     return gamma + 1e-8 * (gamma.abs() < 1e-8)
 

@@ -6,11 +6,14 @@ __all__ = ["Location", "Network"]
 
 import math
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from abelnet.nn.members import Exponentials, Extremes, Member, Scene, Totals
+from abelnet.segments import Segments, composed_gradients
 
 _ROUNDS = 8  # of reweighting: each brings a location closer by a factor of about 2
 _SMALLEST = 1e-6
@@ -42,21 +45,53 @@ class Location(nn.Module):
 
     def forward(self, mean: Tensor, scene: Scene) -> Tensor:
         """Returns the location of each set, :math:`(B, c)`, from its mean."""
-        sets, location = scene.multisets, mean
-        deviation = sets.sum((scene.z - sets.spread(mean)).abs()).reshape(mean.shape) / scene.count
-        scale = sets.spread(deviation.detach() + _SMALLEST)
-        width = self.log_width.clamp(-6, 3).exp().square()
-        for _ in range(_ROUNDS):
-            location = self._improved(location, scale, width, scene)
+        given = torch.stack((self.tilt.clamp(-6, 6), self.log_width.clamp(-6, 3).exp().square()))
+        if (found := scene.multisets.kernels(scene.z, mean)) is None:
+            return _located(scene.z, mean, given, scene)
+        location: Tensor = _Locate.apply(scene.z, mean, given, scene, found[0])  # type: ignore[no-untyped-call]
         return location
 
-    def _improved(self, location: Tensor, scale: Tensor, width: Tensor, scene: Scene) -> Tensor:
-        """Returns the next location of each set."""
-        sets = scene.multisets
-        rest = (scene.z - sets.spread(location)) / scale
-        weight = (rest.square() + width).rsqrt() * (self.tilt.clamp(-6, 6) * (4 * rest).tanh()).exp()
-        total, weights = (sets.sum(one).reshape(location.shape) for one in (weight * scene.z, weight))
-        return total / weights.clamp_min(torch.finfo(weights.dtype).tiny)
+
+def _located(z: Tensor, mean: Tensor, given: Tensor, scene: Scene) -> Tensor:
+    """Returns the location of each set from its mean; tilts and squared widths are given."""
+    sets, location, (tilt, width) = scene.multisets, mean, given
+    deviation = sets.sum((z - sets.spread(mean)).abs()).reshape(mean.shape) / scene.count
+    scale = sets.spread(deviation.detach() + _SMALLEST)
+    for _ in range(_ROUNDS):
+        rest = (z - sets.spread(location)) / scale
+        weight = (rest.square() + width).rsqrt() * (tilt * (4 * rest).tanh()).exp()
+        total, weights = (sets.sum(one).reshape(location.shape) for one in (weight * z, weight))
+        location = total / weights.clamp_min(torch.finfo(weights.dtype).tiny)
+    return location
+
+
+class _Locate(torch.autograd.Function):
+    """Locations by a compiled kernel: a set stays in the cache in all rounds."""
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, mean: Tensor, given: Tensor, scene: Scene, segments: Segments) -> Tensor:
+        from abelnet.nn import locating  # numba takes a second to import
+
+        mean, scale = mean.contiguous(), torch.empty(mean.shape)
+        locations, weights = (torch.empty(len(mean), _ROUNDS, mean.shape[-1]) for _ in range(2))
+        segments.run(locating.locate, z, [given.detach().numpy()], [mean, scale, locations, weights])
+        ctx.scene, ctx.segments = scene, segments
+        ctx.save_for_backward(z, mean, given, scale, locations, weights)
+        return locations[:, -1].clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        from abelnet.nn import locating
+
+        z, mean, given, *kept = ctx.saved_tensors
+        if torch.is_grad_enabled():  # of higher order
+            composed = composed_gradients(partial(_located, scene=ctx.scene), (z, mean, given), gradient)
+            return *composed, None, None
+        of_mean, of_z = torch.empty(mean.shape), torch.empty(z.shape)
+        of_given = torch.zeros(given.shape, dtype=torch.float64)
+        by_set = [mean, *kept, gradient.contiguous(), of_mean]
+        ctx.segments.run(locating.locate_gradient, z, [given.detach().numpy()], by_set, [of_z], [of_given])
+        return of_z, of_mean, of_given.to(given.dtype), None, None
 
 
 class Network(nn.Module):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -29,3 +32,9 @@ def test_every_format_is_text(center: LawRegressor) -> None:
 def test_other_formats_are_named(center: LawRegressor) -> None:
     with pytest.raises(AbelnetError, match="to: expected one of sql, latex, python, javascript, got 'cobol'"):
         export_law(center, "cobol")
+
+
+def test_the_example_of_the_docs_runs() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "sql.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(code, {})

@@ -113,6 +113,10 @@ class Family(Configurable, ABC):
         r"""Returns :math:`b^{-1}(u)`, where there is a :meth:`log_rate`."""
         raise AbelnetError(f"inverse_of_log_base: expected a family whose logarithm has a rate, got {self.name}")
 
+    def log_offset(self, *theta: Number) -> Number | None:
+        r"""Returns :math:`c` if elements are folded by :math:`\log(x + c)`; else None."""
+        return None
+
     @abstractmethod
     def log_slope(self, x: Tensor, *theta: Number) -> Tensor:
         r"""Returns the log-slope :math:`\log |g_\theta'(x)|`."""

@@ -143,6 +143,9 @@ class _Logarithm(Family):
     def forward(self, x: Tensor, *theta: Number) -> Tensor:
         return torch.log(x + theta[0])
 
+    def log_offset(self, *theta: Number) -> Number:
+        return theta[0]
+
     def inverse(self, u: Tensor, *theta: Number) -> Tensor:
         return torch.exp(u) - theta[0]
 

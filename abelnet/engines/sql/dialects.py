@@ -98,17 +98,17 @@ class Dialect:
         name: Name of the engine.
         written_by: Dialect of sqlglot that the query is translated to; None if the engine reads that of DuckDB.
         rules: Formulas for functions that the engine lacks, by the names of the functions in sympy.
-        lacks: Functions that the engine lacks, and that have no formula.
         raises_at_limits: Whether exponentials out of range raise an error; they are then limited to 0 and infinity.
         mixes_aliases: Whether an alias hides a column of the same name everywhere in a query.
+        needs: What the engine must have, in words; empty if nothing that it may lack.
     """
 
     name: str
     written_by: str | None
     rules: Rules = field(default_factory=lambda: _USUAL)
-    lacks: frozenset[str] = frozenset()
     raises_at_limits: bool = False
     mixes_aliases: bool = False
+    needs: str = ""
 
     def translate(self, query: str) -> str:
         """Returns a query of DuckDB in this dialect."""
@@ -127,7 +127,7 @@ class Dialect:
 _ALL = (
     Dialect("duckdb", None),
     Dialect("postgres", "postgres", raises_at_limits=True),
-    Dialect("sqlite", "sqlite"),
+    Dialect("sqlite", "sqlite", needs="mathematical functions, which SQLite may be built without"),
     Dialect("datafusion", None, _USUAL | {"sign": _sign}),
     Dialect(
         "polars",

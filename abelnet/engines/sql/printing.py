@@ -168,8 +168,8 @@ class SQLPrinter(StrPrinter):  # type: ignore[misc]
         rule = self._dialect.rules.get(name, getattr(expr.func, "definition", None))
         if rule is not None:
             return self._in_parentheses(rule(*expr.args))
-        if name in self._dialect.lacks or name not in _NAMES:
-            raise AbelnetError(f"dialect: expected an engine with the function {name}, got {self._dialect.name}")
+        if name not in _NAMES:
+            raise AbelnetError(f"law: expected functions that {self._dialect.name} has, got {name}")
         text = f"{_NAMES[name]}({', '.join(self._print(one) for one in expr.args)})"
         if name == "exp" and self._dialect.raises_at_limits:
             return (

@@ -67,10 +67,10 @@ def select(
         results: Names of the columns of results: ``result``, or ``result_`` and the value if there are several.
 
     Example:
-        >>> from abelnet import AbelianGroup, Generator
-        >>> norm = AbelianGroup(Generator(1, "power", [3.0]))
+        >>> from abelnet import AbelianGroup, Even, Generator
+        >>> norm = AbelianGroup(Even(Generator(1, "positive power", [2.0])))
         >>> print(select([(norm, [0])], table="parts", set="id", value="size"))
-        SELECT "id" AS "id", SIGN(SUM(POWER(CAST("size" AS DOUBLE), 3))) * ... AS "result" FROM "parts" GROUP BY "id"
+        SELECT "id", SQRT(SUM(CAST("size" AS DOUBLE) * CAST("size" AS DOUBLE))) AS "result" FROM "parts" GROUP BY "id"
     """
     parts = [table] if isinstance(table, str) else list(table)
     sets = [] if set is None else [set] if isinstance(set, str) else list(set)

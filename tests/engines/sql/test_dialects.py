@@ -19,10 +19,9 @@ from vector_laws import LAWS as OF_VECTORS
 from vector_laws import WIDER
 from vector_laws import draw as draw_vectors
 
-from abelnet import AbelianGroup, AbelnetError, LawRegressor, Operation
+from abelnet import AbelianGroup, LawRegressor, Operation
 from abelnet.bijections import FAMILIES
 from abelnet.engines.sql import DIALECTS, select
-from abelnet.engines.sql.dialects import Dialect
 
 needs_engines = pytest.mark.skipif("ABELNET_ENGINES" not in os.environ, reason="run by make test-engines")
 
@@ -32,12 +31,6 @@ def test_every_dialect_is_one_query() -> None:
         query = select([(SCALAR["returns"][0], [0])], table="t", set="k", value="v", dialect=name)
         assert query.startswith("SELECT")
         assert ";" not in query
-
-
-def test_functions_that_an_engine_lacks_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(DIALECTS, "small", Dialect("small", None, {}, lacks=frozenset({"atanh"})))
-    with pytest.raises(AbelnetError, match="dialect: expected an engine with the function atanh, got small"):
-        select([(SCALAR["velocities"][0], [0])], table="t", set="k", value="v", dialect="small")
 
 
 @cache
