@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Part", "Reading", "Row", "column", "copied_part", "literal", "parts_of"]
+__all__ = ["Part", "Reading", "Row", "column", "copied_part", "files_of", "literal", "parts_of"]
 
 import glob
 from collections.abc import Callable, Iterator, Sequence
@@ -161,7 +161,7 @@ def parts_of(
             ) from None
         return "table", [_typed_part("table", (), "frame", columns, connection)]
     parts: dict[Any, Part] = {}
-    for path in _files(source):
+    for path in files_of(source):
         part = _KINDS[_suffix(path)](path, columns, connection, reading)
         alike = replace(part, paths=())
         parts[alike] = replace(part, paths=(*parts[alike].paths, path)) if alike in parts else part
@@ -175,7 +175,8 @@ def copied_part(path: Path, columns: Columns) -> Part:
     return part if columns.set is not None else replace(part, key=f"CAST({part.key} AS BIGINT)")
 
 
-def _files(source: str | Path) -> list[Path]:
+def files_of(source: str | Path) -> list[Path]:
+    """Returns the files of a table: one, those of a folder, or those that match a pattern; raises if it has none."""
     path = Path(source)
     if path.is_dir():
         found = sorted(one for one in path.rglob("*") if one.is_file() and _suffix(one) in _KINDS)

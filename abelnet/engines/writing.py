@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from abelnet.engines.sources import column, literal
+from abelnet.engines.sources import column, files_of, literal
 from abelnet.errors import AbelnetError
 from abelnet.files import replacing
 from abelnet.saving import FILE_NAME
@@ -23,10 +23,8 @@ _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 def check_out(out: Path, source: object) -> None:
     """Raises unless a file may be written: it is neither the table that is read, nor a folder, nor a saved model."""
-    if isinstance(source, str | Path) and out.exists() and Path(source).exists():
-        folder = Path(source)
-        if out.samefile(folder) or (folder.is_dir() and folder.resolve() in out.resolve().parents):
-            raise AbelnetError(f"out: expected another file than the table, got {out}")
+    if isinstance(source, str | Path) and out.is_file() and any(map(out.samefile, files_of(source))):
+        raise AbelnetError(f"out: expected another file than the table, got {out}")
     if out.is_dir():
         raise AbelnetError(f"out: expected a file to write, got the folder {out}")
     if out.name == FILE_NAME:

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from abelnet import AbelnetError
-from abelnet.engines.writing import write_results
+from abelnet.engines.writing import check_out, write_results
 
 QUERY = "SELECT 'a' AS s, 1.5::DOUBLE AS result UNION ALL SELECT 'b', NULL ORDER BY s"
 ROWS = [("a", 1.5), ("b", None)]
@@ -20,6 +20,15 @@ ROWS = [("a", 1.5), ("b", None)]
 def write(path: Path, query: str = QUERY, table: str = "results") -> None:
     with duckdb.connect() as connection:
         write_results(connection, query, path, table)
+
+
+def test_no_file_of_the_table_is_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("s,x\na,1\n")
+    for source in (path, tmp_path, f"{tmp_path}/*.csv"):
+        with pytest.raises(AbelnetError, match="out: expected another file than the table"):
+            check_out(path, source)
+        check_out(tmp_path / "r.csv", source)
 
 
 def test_files(tmp_path: Path) -> None:
