@@ -53,13 +53,13 @@ def prepare(folder: Path, rows: int, sets: int) -> None:
         connection.execute(f"COPY (FROM '{folder / 'small.csv'}') TO '{folder / 'small.parquet'}'")
 
 
-def run(command: list[str]) -> tuple[float, float]:
-    """Returns the seconds and the peak memory, in MB, of a command."""
+def run(command: list[str]) -> tuple[float, float, float]:
+    """Returns the seconds, the seconds of all cores, and the peak memory, in MB, of a command."""
     start = time.perf_counter()
     process = subprocess.Popen([sys.executable, *command], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     assert status == 0, command
-    return time.perf_counter() - start, usage.ru_maxrss * 1024 / 1e6
+    return time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e6
 
 
 def main() -> None:
@@ -93,16 +93,18 @@ def main() -> None:
                 "curve": apply("curve", table),
                 "start-up of the curve": apply("curve", small),
             }
-            found: dict[str, list[tuple[float, float]]] = {key: [] for key in commands}
+            found: dict[str, list[tuple[float, float, float]]] = {key: [] for key in commands}
             for _ in range(args.repeats):
                 for key, command in commands.items():
                     found[key].append(run(command))
-            seconds = {key: median(one[0] for one in runs) for key, runs in found.items()}
-            for key, runs in found.items():
-                print(f"{suffix:8s} {key:22s} {seconds[key]:6.2f} s  {max(one[1] for one in runs):6.0f} MB")
+            middle = {key: [median(one) for one in zip(*runs, strict=True)] for key, runs in found.items()}
+            for key, (seconds, cores, memory) in middle.items():
+                print(f"{suffix:8s} {key:22s} {seconds:6.2f} s  {cores:6.2f} s of all cores  {memory:5.0f} MB")
             for key, own, most in (("formula", "start-up", 1.5), ("curve", "start-up of the curve", 4.0)):
-                ratio = (seconds[key] - seconds[own]) / seconds["DuckDB"]
-                print(f"{suffix:8s} {key}: {ratio:.2f} × DuckDB beside start-up, at most {most}", flush=True)
+                wall, cores = ((middle[key][i] - middle[own][i]) / middle["DuckDB"][i] for i in (0, 1))
+                print(
+                    f"{suffix:8s} {key}: {wall:.2f} × DuckDB beside start-up, at most {most}; {cores:.2f} × on all cores"
+                )
     print("load:", ", ".join(f"{one:.1f}" for one in os.getloadavg()))
 
 
