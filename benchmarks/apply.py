@@ -102,9 +102,7 @@ def main() -> None:
                 print(f"{suffix:8s} {key:22s} {seconds:6.2f} s  {cores:6.2f} s of all cores  {memory:5.0f} MB")
             for key, own, most in (("formula", "start-up", 1.5), ("curve", "start-up of the curve", 4.0)):
                 wall, cores = ((middle[key][i] - middle[own][i]) / middle["DuckDB"][i] for i in (0, 1))
-                print(
-                    f"{suffix:8s} {key}: {wall:.2f} × DuckDB beside start-up, at most {most}; {cores:.2f} × on all cores"
-                )
+                print(f"{suffix:8s} {key}: {wall:.2f} × DuckDB beside start-up, at most {most}; {cores:.2f} × of cores")
     print("load:", ", ".join(f"{one:.1f}" for one in os.getloadavg()))
 
 
