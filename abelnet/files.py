@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-__all__ = ["check_regular", "read_json", "replacing", "write_json", "write_text"]
+__all__ = ["check_regular", "read_json", "replacing", "scratch_folder", "write_json", "write_text"]
 
 import json
 import os
 import platform
 import re
 import secrets
+import shutil
 import stat
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -43,9 +45,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     _sweep(path.parent)
-    # Cut to stay within 255 bytes, the limit of most file systems; the token tells apart the writes of threads.
-    name = f"{path.name[:40]}.abelnet-{_host()}-{os.getpid()}-{secrets.token_hex(4)}.tmp"
-    temporary = path.with_name(name)
+    temporary = path.with_name(_temporary_name(path.name))
     try:
         temporary.touch()
         mode = temporary.stat().st_mode
@@ -64,8 +64,33 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Yields a new folder for temporary files, which is removed at the end; if a process is killed, by the next one.
+
+    Example:
+        >>> with scratch_folder() as folder:
+        ...     _ = (folder / "rows").write_text("1")
+        >>> folder.exists()
+        False
+    """
+    parent = Path(tempfile.gettempdir())
+    _sweep(parent)
+    folder = parent / _temporary_name("tables")
+    folder.mkdir(mode=0o700)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _temporary_name(name: str) -> str:
+    # Cut to stay within 255 bytes, the limit of most file systems; the token tells apart the writes of threads.
+    return f"{name[:40]}.abelnet-{_host()}-{os.getpid()}-{secrets.token_hex(4)}.tmp"
+
+
 def _sweep(folder: Path) -> None:
-    """Removes temporary files whose process has ended, or that nothing was written to for a day."""
+    """Removes temporary files and folders whose process has ended, or that nothing was written to for a day."""
     try:
         found = [(path, match) for path in folder.iterdir() if (match := _TEMPORARY.search(path.name))]
     except PermissionError:
@@ -74,7 +99,7 @@ def _sweep(folder: Path) -> None:
         with suppress(OSError):  # another process may sweep as well
             ended = match["host"] == _host() and not _is_running(int(match["pid"]))
             if ended or time.time() - path.lstat().st_mtime > _SECONDS_UNTIL_STALE:
-                path.unlink()
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def _is_running(pid: int) -> bool:

@@ -26,7 +26,8 @@ import torch
 from cases import without_times
 
 from abelnet import LawRegressor, cli, files
-from abelnet.engines import learning, tables
+from abelnet.engines import learning
+from abelnet.engines.columns import Columns
 from abelnet.experiments import running
 from abelnet.experiments.analogies import experiment as analogies
 from abelnet.experiments.synthetic import comparison as synthetic
@@ -362,7 +363,7 @@ def main() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         # Imports what fitting and reading tables need.
-        columns = tables.Columns(("a", "b"), targets=("y",))
+        columns = Columns(("a", "b"), targets=("y",))
         laws.write_law(learning.learn_table(table(Path(folder) / "first.csv", "sum"), columns), folder, columns)
     with tempfile.TemporaryDirectory() as folder:
         outcome = KILLS[name](count, seed, Path(folder))

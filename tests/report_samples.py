@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from abelnet import LawRegressor
-from abelnet.engines.tables import Columns
+from abelnet.engines.columns import Columns
 from abelnet.experiments.certify import Certificate, CertificateRow
 from abelnet.experiments.reproduction import Reproduction
 from abelnet.experiments.synthetic.comparison import SIZES

@@ -27,16 +27,32 @@ _Value = Annotated[
     typer.Option("--value", help="Column of numbers, may be repeated: coordinates with --set, elements otherwise."),
 ]
 
+_Delimiter = Annotated[
+    str | None,
+    typer.Option("--delimiter", help="Character between the cells of CSV; found in the header if not given."),
+]
+_Decimal = Annotated[
+    str | None, typer.Option("--decimal", help="Separator of decimals in CSV, . or , ; found in the rows if not given.")
+]
+_MemoryLimit = Annotated[
+    str | None,
+    typer.Option("--memory-limit", help="Memory for the table, such as 2GB; the rest goes to temporary files."),
+]
+
 
 @app.command(
     epilog=examples(
         "abelnet learn returns.csv --set account --value return --target total --out law",
         "abelnet learn causes.csv --value first --value second --target both --out law",
         "abelnet learn bodies.csv --set id --value m --value x --target M --target X --out law",
+        "abelnet learn umsatz.csv --set konto --value wert --target summe --delimiter ';' --decimal , --out law",
     )
 )
 def learn(
-    file: Annotated[Path, typer.Argument(help="Table of examples: .csv, .tsv, .gz of these, or .parquet.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="Table of examples: .csv, .tsv, .jsonl, .gz of these, .parquet, a folder or a pattern."),
+    ],
     value: _Value,
     target: Annotated[list[str], typer.Option("--target", help="Column of results, one per coordinate.")],
     out: Annotated[Path, typer.Option(help="Output folder for the law and the report.")],
@@ -48,6 +64,9 @@ def learn(
     only: Annotated[
         str | None, typer.Option("--only", help="folds or means: search commutative, associative laws alone, or means.")
     ] = None,
+    delimiter: _Delimiter = None,
+    decimal: _Decimal = None,
+    memory_limit: _MemoryLimit = None,
 ) -> None:
     """Learn the law behind a table of examples.
 
@@ -55,13 +74,17 @@ def learn(
     mean; as a formula if there is one (symbolic regression), as a trained curve otherwise. With --set, several --value
     columns are coordinates of vectors, such as mass and place, which may mix.
     """
+    from abelnet.engines.columns import Columns
     from abelnet.engines.learning import learn_table
-    from abelnet.engines.tables import Columns
+    from abelnet.engines.sources import Reading
     from abelnet.reporting.laws import law_overview, write_law
 
     columns = Columns(tuple(value), set_column, tuple(target))
+    reading = Reading(delimiter, decimal, memory_limit)
     with terminal.status("reading") as update:
-        model = learn_table(file, columns, seed=seed, skip_missing=skip_missing, only=only, on_step=update)
+        model = learn_table(
+            file, columns, seed=seed, skip_missing=skip_missing, only=only, reading=reading, on_step=update
+        )
     report = write_law(model, out, columns)
     terminal.show(law_overview(model, columns))
     terminal.say_written([out, report])
@@ -71,13 +94,22 @@ def learn(
     epilog=examples(
         "abelnet apply law months.csv --set account --value return --out totals.csv",
         "abelnet apply law months.csv --set account --value return --out totals.csv --intervals",
+        "abelnet apply law 'months/*.parquet' --set account --value return --out totals.parquet --memory-limit 2GB",
+        "abelnet apply law months.csv --set account --value return --out bank.duckdb --table totals",
     )
 )
 def apply(
     model: Annotated[Path, typer.Argument(help="Folder written by abelnet learn.")],
-    file: Annotated[Path, typer.Argument(help="Table to apply the law to: .csv, .tsv, .gz of these, or .parquet.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="Table to apply the law to: .csv, .tsv, .jsonl, .gz of these, .parquet, a folder or a pattern."
+        ),
+    ],
     value: _Value,
-    out: Annotated[Path, typer.Option(help="CSV file to write, one row per multiset.")],
+    out: Annotated[
+        Path, typer.Option(help="File to write, one row per multiset: CSV, .parquet, or a .duckdb or .sqlite database.")
+    ],
     set_column: _Set = None,
     intervals: Annotated[
         bool, typer.Option("--intervals", help="Write the 95 % interval of each result, in columns low and high.")
@@ -86,13 +118,19 @@ def apply(
         bool,
         typer.Option("--for-spreadsheets", help="Write an apostrophe before names that spreadsheets run as formulas."),
     ] = False,
+    table: Annotated[str, typer.Option("--table", help="Table to write in a database; it is replaced.")] = "results",
+    delimiter: _Delimiter = None,
+    decimal: _Decimal = None,
+    memory_limit: _MemoryLimit = None,
 ) -> None:
     """Aggregate the multisets of a table by a learned law.
 
-    Multisets may have any size, and their rows any order.
+    Multisets may have any size, and their rows any order. Results are sorted by the names of the multisets.
     """
     from abelnet.discovery.estimator import LawRegressor
-    from abelnet.engines.tables import Columns, apply_law
+    from abelnet.engines.applying import apply_law
+    from abelnet.engines.columns import Columns
+    from abelnet.engines.sources import Reading
 
     rows = 0
     with terminal.status("reading") as update:
@@ -103,9 +141,16 @@ def apply(
             update(f"aggregating: {rows:,} rows")
 
         law = LawRegressor.load(model)
-        columns = Columns(tuple(value), set_column)
         done = apply_law(
-            law, file, columns, out, intervals=intervals, for_spreadsheets=for_spreadsheets, on_rows=on_rows
+            law,
+            file,
+            Columns(tuple(value), set_column),
+            out,
+            table=table,
+            intervals=intervals,
+            for_spreadsheets=for_spreadsheets,
+            reading=Reading(delimiter, decimal, memory_limit),
+            on_rows=on_rows,
         )
     terminal.say(f"written: {out}, {done.sets:,} multisets of {rows:,} rows")
     if done.extrapolated:

@@ -55,11 +55,17 @@ class Seen(Configurable):
         """Range of elements and results together."""
         return _hull(self.elements, self.results)
 
-    def covers(self, x: Tensor) -> Tensor:
-        """Returns whether each number is in the range of elements and results, up to rounding."""
+    @property
+    def limits(self) -> Range:
+        """Range of elements and results together, and a little more, for rounding."""
         low, high = self.numbers
         slack = 1e-12 * max(abs(low), abs(high))
-        return (x >= low - slack) & (x <= high + slack)
+        return low - slack, high + slack
+
+    def covers(self, x: Tensor) -> Tensor:
+        """Returns whether each number is in the range of elements and results, up to rounding."""
+        low, high = self.limits
+        return (x >= low) & (x <= high)
 
     def describe(self) -> str:
         """Returns the ranges in words."""

@@ -6,29 +6,34 @@ __all__ = ["learn_table"]
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from abelnet.discovery.estimator import LawRegressor
-from abelnet.engines.tables import Columns, examples_in
+from abelnet.engines.columns import Columns
+from abelnet.engines.sources import Reading
+from abelnet.engines.tables import examples_in
 from abelnet.errors import AbelnetError
 
 
 def learn_table(
-    path: str | Path,
+    source: Any,
     columns: Columns,
     *,
     seed: int = 0,
     skip_missing: bool = False,
     only: str | None = None,
+    reading: Reading | None = None,
     on_step: Callable[[str], None] | None = None,
 ) -> LawRegressor:
     """Learns a law from a table of examples in streaming fashion; the table may be larger than memory.
 
     Arguments:
-        path: A ``.csv``, ``.tsv`` or ``.parquet`` file.
+        source: A file, a folder, a glob pattern, or a data frame; see :func:`~abelnet.engines.reading.open_table`.
         columns: Columns of the elements, sets and results.
         seed: Random seed of the held-out examples.
         skip_missing: Whether to skip multisets with missing numbers; otherwise they raise.
         only: ``"folds"`` or ``"means"`` to search these alone.
+        reading: How to read the table.
         on_step: Called with a description of each step.
 
     Returns:
@@ -49,12 +54,13 @@ def learn_table(
     say = on_step or (lambda _: None)
     model = LawRegressor(seed=seed, only=only)
     count = 0
-    for examples in examples_in(path, columns, skip_missing=skip_missing):
+    for examples in examples_in(source, columns, skip_missing=skip_missing, reading=reading):
         model.partial_fit(examples, names=columns.values if columns.set is not None else ())
         count += len(examples)
         say(f"reading: {count:,} multisets")
     if count == 0:
-        raise AbelnetError(f"{path}: expected at least one multiset with its result, got none")
+        name = source if isinstance(source, str | Path) else "table"
+        raise AbelnetError(f"{name}: expected at least one multiset with its result, got none")
     say("learning")
     _ = model.laws_  # fitted on first access
     return model

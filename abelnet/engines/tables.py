@@ -1,270 +1,134 @@
-"""Sets of tables on disk, to learn from and to aggregate, in streaming fashion."""
+"""Sets of tables to learn from, in batches: rows of a set are brought together by DuckDB, out of core."""
 
 from __future__ import annotations
 
-__all__ = ["Applied", "Columns", "apply_law", "examples_in", "read_rows"]
+__all__ = ["Columns", "Reading", "examples_in"]
 
-import csv
-import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
 
-from abelnet.discovery.estimator import LawRegressor
-from abelnet.discovery.estimator import places as coordinates
-from abelnet.engines.reading import Columns, Rows, locate, read_rows
+from abelnet.engines.columns import Columns
+from abelnet.engines.reading import Array, FaultError, Table, open_table
+from abelnet.engines.sources import Reading
 from abelnet.errors import AbelnetError
-from abelnet.files import replacing
 from abelnet.multisets import Multisets
-from abelnet.saving import FILE_NAME
 
-Array = np.ndarray[Any, np.dtype[np.float64]]
-Places = np.ndarray[Any, np.dtype[np.int64]]
-
-# Spreadsheets run a cell that starts like this.
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
+_ROWS = 100_000  # of a batch
+_CELLS = 1_000_000  # of a batch; decides in tables of more than ten columns
 
 
-def examples_in(path: str | Path, columns: Columns, *, skip_missing: bool = False) -> Iterator[Multisets]:
+def examples_in(
+    source: Any, columns: Columns, *, skip_missing: bool = False, reading: Reading | None = None
+) -> Iterator[Multisets]:
     """Reads the sets of a table in batches, with their targets if ``columns`` has any.
 
-    In long form the rows of a set should be adjacent, so that only one batch is in memory; otherwise the whole table is
-    read into memory, or an error asks to sort it.
+    Sets are in the order of their first rows, and rows of a set in the order of the table.
 
     Arguments:
-        path: The table.
+        source: A file, a folder, a glob pattern, or a data frame; see :func:`~abelnet.engines.reading.open_table`.
         columns: Columns to read.
         skip_missing: Whether to skip sets with missing numbers and rows without a set; otherwise they raise.
+        reading: How to read the table.
+
+    Example:
+        >>> import pandas
+        >>> frame = pandas.DataFrame({"s": ["a", "b", "a"], "x": [1.0, 5.0, 2.0], "y": [3.0, 5.0, 3.0]})
+        >>> (examples,) = examples_in(frame, Columns(("x",), "s", ("y",)))
+        >>> examples.values[:, 0].tolist(), examples.ptr.tolist(), examples.targets.tolist()
+        ([1.0, 2.0, 5.0], [0, 2, 3], [3.0, 5.0])
     """
-    for part in (_wide if columns.set is None else _long)(path, columns, skip_missing):
-        sound = part.without_missing(skip_missing)
-        if sound.names:
-            yield sound.multisets(columns)
+    with open_table(source, columns, reading) as table:
+        table.attempt(lambda: _store(table, skip_missing), skip_unnamed=skip_missing)
+        yield from (_wide if columns.set is None else _long)(table, skip_missing)
 
 
-@dataclass(frozen=True)
-class _Sets:
-    """Sets of a table, possibly with NaN: set :math:`i` is ``values[ptr[i]:ptr[i + 1]]``."""
-
-    names: list[str]
-    values: Array
-    ptr: Places
-    targets: Array
-
-    def without_missing(self, skip: bool) -> _Sets:
-        """Returns the sets without missing numbers; raises if there are others, unless they are to be skipped."""
-        sizes = np.diff(self.ptr)
-        sets = np.repeat(np.arange(len(sizes)), sizes)
-        gaps = np.bincount(sets[np.isnan(self.values).any(1)], minlength=len(sizes))
-        missing = (sizes == 0) | (gaps > 0) | np.isnan(self.targets).any(1)
-        if not missing.any():
-            return self
-        if not skip:
-            raise AbelnetError(
-                f"file: expected no missing numbers, got {missing.sum()} sets with missing ones, the first "
-                f"{self.names[missing.argmax()]}; use --skip-missing to skip them"
-            )
-        names = [name for name, gap in zip(self.names, missing, strict=True) if not gap]
-        ptr = np.concatenate(([0], sizes[~missing].cumsum()))
-        return _Sets(names, self.values[~missing[sets]], ptr, self.targets[~missing])
-
-    def multisets(self, columns: Columns) -> Multisets:
-        values, ptr, targets = (torch.from_numpy(x) for x in (self.values, self.ptr, self.targets))
-        results = None if not columns.targets else targets[:, 0] if columns.dim == 1 else targets
-        return Multisets(values, columns.dim, ptr=ptr, targets=results)
+def _store(table: Table, skip_missing: bool) -> None:
+    table.store()
+    queries = [f"SELECT 1 FROM stored WHERE {table.is_fault} LIMIT 1"]
+    if table.columns.set is not None and not skip_missing:
+        queries.append(f"SELECT 1 FROM (SELECT DISTINCT s FROM stored) WHERE {table.is_unnamed} LIMIT 1")
+    if any(table.connection.execute(query).fetchall() for query in queries):
+        raise FaultError("a row that is wrong")
 
 
-def _wide(path: str | Path, columns: Columns, skip_missing: bool) -> Iterator[_Sets]:
-    for rows in read_rows(path, columns, skip_missing=skip_missing):
-        there = ~np.isnan(rows.values)
+def _size(columns: Columns) -> int:
+    return max(1, min(_ROWS, _CELLS // len(columns.numbers)))
+
+
+def _wide(table: Table, skip_missing: bool) -> Iterator[Multisets]:
+    split = len(table.columns.values)
+    values, targets = table.numbers[:split], table.numbers[split:]
+    missing = " OR ".join([f"coalesce({', '.join(values)}) IS NULL", *(f"{name} IS NULL" for name in targets)])
+    _check_missing(table, "numbered", missing, skip_missing)
+    for start in range(0, _count(table, "stored"), _size(table.columns)):
+        end = start + _size(table.columns)
+        rows = _fetch(table, f"FROM stored WHERE rowid >= {start} AND rowid < {end} AND NOT ({missing})", table.numbers)
+        there = ~np.isnan(rows[:, :split])
         ptr = np.concatenate(([0], there.sum(1).cumsum()))
-        yield _Sets(rows.sets, rows.values[there][:, None], ptr, rows.targets)
+        if len(rows):
+            yield _multisets(table.columns, rows[:, :split][there][:, None], ptr, rows[:, split:])
 
 
-def _long(path: str | Path, columns: Columns, skip_missing: bool) -> Iterator[_Sets]:
-    seen: set[str] = set()
-    try:
-        for part in _neighbours(path, columns, skip_missing):
-            if not seen.isdisjoint(part.names):
-                raise _ScatteredError
-            seen.update(part.names)
-            yield part
-    except _ScatteredError:
-        if seen:
-            raise AbelnetError(
-                f"{path}: expected the rows of each {columns.set} to be adjacent in a table of this size; sort it first"
-            ) from None
-        yield _gathered(path, columns, skip_missing)
+def _long(table: Table, skip_missing: bool) -> Iterator[Multisets]:
+    split = len(table.columns.values)
+    values, targets = table.numbers[:split], table.numbers[split:]
+    differs = " OR ".join(f"(count({y}) NOT IN (0, count(*)) OR min({y}) <> max({y}))" for y in targets) or "false"
+    gaps = " OR ".join(f"{name} IS NULL" for name in table.numbers)
+    firsts = "".join(f", first({y}) AS {y}" for y in targets)
+    table.connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE sets AS SELECT s, min(rowid) AS start, max(rowid) AS stop, count(*) AS size, "
+        f"{differs} AS differs, bool_or({gaps}) AS missing{firsts} FROM stored GROUP BY s HAVING NOT {table.is_unnamed}"
+    )
+    found = table.connection.execute("SELECT s FROM sets WHERE differs ORDER BY start LIMIT 1").fetchall()
+    if found:
+        raise AbelnetError(f"target: expected the same on each row of a set, got different ones in set {found[0][0]}")
+    _check_missing(table, "(SELECT * FROM sets ORDER BY start)", "missing", skip_missing)
+    # Batches of whole sets: each starts where a set does, with about as many rows.
+    table.connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE parts AS SELECT *, (sum(size) OVER (ORDER BY start) - size) // "
+        f"{_size(table.columns)} AS part FROM sets WHERE NOT missing ORDER BY start"
+    )
+    table.connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE sorted AS SELECT {', '.join(f'stored.{name}' for name in values)} "
+        "FROM stored JOIN parts USING (s) ORDER BY parts.start, stored.rowid"
+    )
+    sets = rows = 0
+    counts = table.connection.execute("SELECT count(*), sum(size) FROM parts GROUP BY part ORDER BY part").fetchall()
+    for count, size in counts:
+        chosen = f"FROM parts WHERE rowid >= {sets} AND rowid < {sets + count}"
+        ends = _fetch(table, chosen, ["size", *targets])
+        numbers = _fetch(table, f"FROM sorted WHERE rowid >= {rows} AND rowid < {rows + size}", values)
+        ptr = np.concatenate(([0], ends[:, 0].astype(np.int64).cumsum()))
+        yield _multisets(table.columns, numbers, ptr, ends[:, 1:])
+        sets, rows = sets + count, rows + int(size)
 
 
-class _ScatteredError(Exception):
-    pass
-
-
-def _neighbours(path: str | Path, columns: Columns, skip_missing: bool) -> Iterator[_Sets]:
-    """Yields sets whose rows are adjacent; the last set of each batch is carried over to the next."""
-    names: list[str] = []
-    values = np.empty((0, len(columns.values)))
-    targets = np.empty((0, len(columns.targets)))
-    for rows in read_rows(path, columns, skip_missing=skip_missing):
-        names += rows.sets
-        values, targets = np.concatenate((values, rows.values)), np.concatenate((targets, rows.targets))
-        starts = _starts(names)
-        if len({names[start] for start in starts}) < len(starts):
-            raise _ScatteredError
-        last = starts[-1]
-        if last > 0:
-            yield _cut(names[:last], values[:last], targets[:last], starts[:-1])
-        names, values, targets = names[last:], values[last:], targets[last:]
-    if names:
-        yield _cut(names, values, targets, _starts(names))
-
-
-def _starts(names: Sequence[str]) -> list[int]:
-    return [0, *(i for i in range(1, len(names)) if names[i] != names[i - 1])]
-
-
-def _cut(names: list[str], values: Array, targets: Array, starts: list[int]) -> _Sets:
-    heads = [names[start] for start in starts]
-    ptr = np.array([*starts, len(names)])
-    same = np.repeat(targets[starts], np.diff(ptr), axis=0)
-    differs = ~((targets == same) | (np.isnan(targets) & np.isnan(same))).all(1)
-    if differs.any():
+def _check_missing(table: Table, source: str, missing: str, skip_missing: bool) -> None:
+    if skip_missing:
+        return
+    ((count, name),) = table.connection.execute(f"SELECT count(*), first(s) FROM {source} WHERE {missing}").fetchall()
+    if count:
         raise AbelnetError(
-            f"target: expected the same on each row of a set, got different ones in set {names[differs.argmax()]}"
+            f"{table.name}: expected no missing numbers, got {count} sets with missing ones, the first {name}; use "
+            "--skip-missing to skip them"
         )
-    return _Sets(heads, values, ptr, targets[starts])
 
 
-def _gathered(path: str | Path, columns: Columns, skip_missing: bool) -> _Sets:
-    """Returns all sets of a table with rows in any order."""
-    parts = list(read_rows(path, columns, skip_missing=skip_missing))
-    names = [name for part in parts for name in part.sets]
-    values, targets = (np.concatenate([getattr(part, key) for part in parts]) for key in ("values", "targets"))
-    places = {name: i for i, name in enumerate(dict.fromkeys(names))}
-    order = np.argsort([places[name] for name in names], kind="stable")
-    names = [names[i] for i in order]
-    return _cut(names, values[order], targets[order], _starts(names))
+def _count(table: Table, name: str) -> int:
+    ((count,),) = table.connection.execute(f"SELECT count(*) FROM {name}").fetchall()
+    return int(count)
 
 
-class Applied(NamedTuple):
-    """Numbers of sets that a law was applied to: all, those with extrapolated results, and those without a result."""
-
-    sets: int
-    extrapolated: int
-    without_result: int
+def _fetch(table: Table, source: str, names: list[str]) -> Array:
+    """Returns columns as a matrix, with NaN for NULL."""
+    found = table.connection.execute(f"SELECT {', '.join(names)} {source}").fetchnumpy()
+    return np.stack([np.ma.filled(found[name].astype(np.float64), np.nan) for name in names], 1)
 
 
-def apply_law(
-    model: LawRegressor,
-    path: str | Path,
-    columns: Columns,
-    out: str | Path,
-    *,
-    intervals: bool = False,
-    for_spreadsheets: bool = False,
-    on_rows: Callable[[int], None] | None = None,
-) -> Applied:
-    """Aggregates each set of a table, of any size, and writes a CSV file with one row per set.
-
-    A row has the set, the result, its interval if wanted, and whether it is extrapolated: whether the law was
-    needed outside the range of its examples. A result that the law does not have is an empty cell. The table is
-    read in batches; only a running state per set is kept in memory, so rows may be in any order.
-
-    Arguments:
-        model: The fitted model.
-        path: The table.
-        columns: Columns of the table; ``targets`` are not read.
-        out: CSV file to write.
-        intervals: Whether to write the 95 % interval of each result, in columns ``low`` and ``high``; it takes a
-            running state per set for each law of the ensemble.
-        for_spreadsheets: Whether to write an apostrophe before names that a spreadsheet would run as formulas.
-        on_rows: Called with the number of rows after each batch.
-
-    Returns:
-        Numbers of sets.
-    """
-    path, out = Path(path), Path(out)
-    if out.exists() and path.exists() and out.samefile(path):
-        raise AbelnetError(f"out: expected another file than the table, got {out}")
-    if out.is_dir():
-        raise AbelnetError(f"out: expected a file to write, got the folder {out}")
-    if out.name == FILE_NAME:
-        raise AbelnetError(f"out: expected a CSV file to write, got {out}, the name of a saved model")
-    laws, blocks = model.laws_, model.blocks_
-    dim = sum(map(len, blocks))
-    if columns.dim != dim:
-        raise AbelnetError(f"value: expected {dim} columns, one per learned coordinate, got {columns.dim}")
-    accumulators = [law.operation.accumulator((0,)) for law in laws]
-    spreads = [law.known_ensemble.accumulator() for law in laws] if intervals else []
-    places: dict[str, int] = {}
-    filled = strange = torch.zeros(0, dtype=torch.bool)
-    for rows in read_rows(path, columns):
-        gaps = np.isnan(rows.values)
-        if columns.set is None and gaps.all(1).any():
-            laws[0].check_identity(locate(path, rows.places[int(gaps.all(1).argmax())]))
-        if columns.set is not None and gaps.any():
-            i = int(gaps.any(1).argmax())
-            raise AbelnetError(
-                f"{locate(path, rows.places[i])}: expected a number in each column, got none in set {rows.sets[i]}"
-            )
-        index = np.array([places.setdefault(name, len(places)) for name in rows.sets])
-        elements = rows.values.reshape(-1, columns.dim)
-        there = ~np.isnan(elements).any(1)
-        each = len(elements) // len(index)
-        row = np.repeat(np.arange(len(index)), each)[there]
-        where, values = torch.from_numpy(index[row]), torch.from_numpy(elements[there])
-        more = strange.new_zeros(len(places) - len(strange))
-        filled, strange = torch.cat((filled, more)), torch.cat((strange, more))
-        filled[where] = True
-        named = partial(_name_of, path, rows, row)
-        for law, block, *states in zip(laws, blocks, accumulators, *([spreads] if intervals else []), strict=True):
-            law.check_domain(values[:, coordinates(block)], named)
-            for state in states:
-                state.grow(len(places))
-                state.add_at(where, values[:, list(block)])
-            for i, seen in zip(block, law.ranges, strict=False):
-                strange[where[~seen.covers(values[:, i])]] = True
-        if on_rows is not None:
-            on_rows(len(rows.sets))
-    if not places:
-        raise AbelnetError(f"{path}: expected at least one row, got none")
-    names, results = list(places), torch.empty(len(places), dim, dtype=torch.float64)
-    for law, block, accumulator in zip(laws, blocks, accumulators, strict=True):
-        results[:, list(block)] = accumulator.value()
-        for i, seen in zip(block, law.ranges, strict=False):
-            strange |= ~seen.covers(results[:, i]) & filled
-    table, kinds = [results], ["result"]
-    if intervals:
-        low, high = torch.empty_like(results), torch.empty_like(results)
-        for law, block, spread in zip(laws, blocks, spreads, strict=True):
-            own = results[:, coordinates(block)]
-            low[:, coordinates(block)], high[:, coordinates(block)] = law.interval(
-                own, law.std_of(own, partial(spread.std, own))
-            )
-        table += [low, high]
-        kinds += ["low", "high"]
-    # The columns of a law are beside each other.
-    cells = [[x if math.isfinite(x) else "" for x in row] for row in torch.stack(table, 2).flatten(1).tolist()]
-    names_of = [""] if columns.dim == 1 else [f"_{name}" for name in columns.values]
-    titles = [f"{kind}{name}" for name in names_of for kind in kinds]
-    shown = _without_formula if for_spreadsheets else str
-    with replacing(out) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow([*map(shown, [columns.set or "row", *titles]), "extrapolated"])
-        marks = ("yes" if mark else "no" for mark in strange.tolist())
-        writer.writerows([shown(name), *row, mark] for name, row, mark in zip(names, cells, marks, strict=True))
-    return Applied(len(names), int(strange.sum()), int((~results.isfinite()).any(1).sum()))
-
-
-def _name_of(path: Path, rows: Rows, row: Places, element: int) -> str:
-    return f"{locate(path, rows.places[row[element]])}, set {rows.sets[row[element]]}"
-
-
-def _without_formula(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULAS) else text
+def _multisets(columns: Columns, values: Array, ptr: Any, targets: Array) -> Multisets:
+    rows, starts, results = (torch.from_numpy(np.ascontiguousarray(x)) for x in (values, ptr, targets))
+    wanted = None if not columns.targets else results[:, 0] if columns.dim == 1 else results
+    return Multisets(rows, columns.dim, ptr=starts, targets=wanted)

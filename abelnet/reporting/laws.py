@@ -15,7 +15,7 @@ from abelnet.discovery.estimator import LawRegressor
 from abelnet.discovery.formula import number
 from abelnet.discovery.report import LearnedLaw
 from abelnet.discovery.vectors.report import LearnedVectorLaw
-from abelnet.engines.tables import Columns
+from abelnet.engines.columns import Columns
 from abelnet.files import write_text
 from abelnet.multisets import Multisets
 from abelnet.reporting.curves import draw_curve

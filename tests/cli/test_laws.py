@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -52,8 +54,8 @@ def test_learn_then_apply(returns: Path, tmp_path: Path) -> None:
     assert f"written: {out}, 3 multisets of 6 rows" in result.output
     rows = list(csv.reader(out.read_text().splitlines()))
     assert rows[0] == ["customer", "result", "extrapolated"]
-    assert [row[0] for row in rows[1:]] == ["b", "a", "c"]
-    assert [float(row[1]) for row in rows[1:]] == pytest.approx([2.0, -1.0, 0.25])
+    assert [row[0] for row in rows[1:]] == ["a", "b", "c"]
+    assert [float(row[1]) for row in rows[1:]] == pytest.approx([-1.0, 2.0, 0.25])
 
 
 def test_apply_for_spreadsheets(tmp_path: Path) -> None:
@@ -132,16 +134,27 @@ def test_a_terminal_that_cannot_show_every_character(speeds: list[str], tmp_path
     assert (tmp_path / "law" / "report.html").is_file()
 
 
-def test_the_hint_is_whole_without_pyarrow(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "t.parquet").write_bytes(b"PAR1")
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    options = ["--value", "x", "--target", "y", "--out", str(tmp_path / "law")]
-    monkeypatch.setattr("sys.argv", ["abelnet", "learn", str(tmp_path / "t.parquet"), *options])
-    with pytest.raises(SystemExit):
-        cli.main()
-    assert capsys.readouterr().err.endswith('run pip install "abelnet[tables]"\n')
+@pytest.mark.parametrize("option", [["--delimiter", ";;"], ["--decimal", "x"], ["--memory-limit", "much"]])
+def test_options_of_reading_are_checked(option: list[str], speeds: list[str]) -> None:
+    result = RUNNER.invoke(cli.app, [*speeds, *option])
+    assert str(result.exception).startswith(f"{option[0].removeprefix('--')}: expected ")
+    assert repr(option[1]) in str(result.exception)
+
+
+def test_decimal_commas_to_a_database(tmp_path: Path) -> None:
+    lines = ["s;x;y", *(f"{i};{x};{3 * x}" for i in range(20) for x in (i + 1000, i + 1000, i + 1000))]
+    (tmp_path / "t.csv").write_text("\n".join(lines).replace("000", ",000"))
+    columns, reading = ["--set", "s", "--value", "x"], ["--decimal", ",", "--memory-limit", "100MB"]
+    options = [str(tmp_path / "t.csv"), *columns, *reading]
+    result = RUNNER.invoke(cli.app, ["learn", *options, "--target", "y", "--out", str(tmp_path / "law")])
+    assert result.exit_code == 0, result.output
+    out = tmp_path / "results.sqlite"
+    result = RUNNER.invoke(cli.app, ["apply", str(tmp_path / "law"), *options, "--out", str(out), "--table", "sums"])
+    assert result.exit_code == 0, result.output
+    with closing(sqlite3.connect(out)) as database:
+        found = database.execute("SELECT s, result, extrapolated FROM sums").fetchall()
+    assert found[0] == ("0", 3.0, "no")
+    assert len(found) == 20
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(speeds: list[str], tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from abelnet import LawRegressor
-from abelnet.engines.tables import Columns
+from abelnet.engines.columns import Columns
 from abelnet.reporting.laws import law_overview, law_report, write_law
 from abelnet.reporting.table import Table
 

@@ -28,6 +28,7 @@ Names = str | Sequence[str]
 _MOST_CHARACTERS = 100
 # Names of columns within a query.
 _INNER = r"[a-z]\d*(_\d+)?"
+_COUNT = "k"
 
 
 def quote(name: str) -> str:
@@ -86,6 +87,7 @@ def aggregate_query(
     results: Sequence[str] = (),
     dialect: str = "duckdb",
     compensated: bool = False,
+    count: str | None = None,
 ) -> str:
     """Returns the query of :func:`select` over any source.
 
@@ -97,6 +99,7 @@ def aggregate_query(
         results: Names of the columns of results.
         dialect: Engine that is to run the query.
         compensated: Whether sums are compensated for rounding, as DuckDB can.
+        count: Name of a last column with the number of rows of each set, if any.
     """
     if dialect not in DIALECTS:
         raise AbelnetError(f"dialect: expected one of {', '.join(DIALECTS)}, got {dialect!r}")
@@ -108,7 +111,7 @@ def aggregate_query(
         raise AbelnetError(f"results: expected {len(values)} names other than {list(sets)}, got {results}")
     folds = [symbolic_fold(operation, block) for operation, block in laws]
     query = _Query(source, sets, values, results, DIALECTS[dialect])
-    return query.aggregate(folds, "fsum" if compensated else "SUM")
+    return query.aggregate(folds, "fsum" if compensated else "SUM", count)
 
 
 class _Column(NamedTuple):
@@ -144,7 +147,7 @@ class _Query:
         self._columns = {f"x{i + 1}": _Column(f"CAST({quote(name)} AS DOUBLE)") for i, name in enumerate(values)}
         self._is_grouped = False
 
-    def aggregate(self, folds: Sequence[Fold], sum_function: str) -> str:
+    def aggregate(self, folds: Sequence[Fold], sum_function: str, count: str | None) -> str:
         """Returns the query of all stages."""
         if self._dialect.mixes_aliases:
             self._nest()
@@ -155,14 +158,18 @@ class _Query:
             self._stage(folds, self._with_peaks)
             self._nest()  # no window function within an aggregate
         self._stage(folds, self._lifted)
+        if sum_function != "SUM":
+            self._nest()  # such a sum may use its column more than once
         self._stage(folds, partial(self._totals, sum_function))
+        self._columns |= {} if count is None else {_COUNT: _Column("COUNT(*)")}
         self._is_grouped = True
         self._stage(folds, self._latent)
         for k in range(max(len(fold.followed) for fold in folds)):
             self._stage(folds, partial(self._followed, k))
         self._stage(folds, self._results, is_last=True)
-        texts = [*self._keys, *(self._columns[f"y{i + 1}"].text for i in range(len(self._result_names)))]
-        return self._dialect.translate(self._select(zip([*self._sets, *self._result_names], texts, strict=True)))
+        shown = {name: self._columns[f"y{i + 1}"].text for i, name in enumerate(self._result_names)}
+        shown |= {} if count is None else {count: self._columns[_COUNT].text}
+        return self._dialect.translate(self._select([*zip(self._sets, self._keys, strict=True), *shown.items()]))
 
     def _stage(
         self, folds: Sequence[Fold], write: Callable[[Fold, SQLPrinter], Columns], *, is_last: bool = False
@@ -172,7 +179,7 @@ class _Query:
         if growth > _MOST_CHARACTERS:
             self._nest()
             columns, _ = self._written(folds, write, is_last)
-        self._columns = columns
+        self._columns = columns | {name: one for name, one in self._columns.items() if name == _COUNT}
 
     def _written(
         self, folds: Sequence[Fold], write: Callable[[Fold, SQLPrinter], Columns], is_last: bool

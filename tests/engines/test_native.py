@@ -1,0 +1,70 @@
+"""Laws run by DuckDB: equal to the states of torch, and to themselves whatever the order and the threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from abelnet import AbelianGroup, AbelianSemigroup, Generator, LawRegressor, Maximum, Mean, Operation
+from abelnet.discovery.report import LearnedLaw
+from abelnet.engines.columns import Columns
+from abelnet.engines.folding import fold_states
+from abelnet.engines.native import aggregate
+from abelnet.engines.reading import open_table
+
+Numbers = dict[str, np.ndarray]
+AFFINE = Generator(1, "affine", dtype=torch.float64)
+OPERATIONS = {
+    "sum": AbelianGroup(AFFINE),
+    "product": AbelianSemigroup(AFFINE),
+    "norm": AbelianGroup(Generator(1, "positive power", [2.0], dtype=torch.float64)),
+    "maximum": Operation(AFFINE, Maximum()),
+    "mean": Operation(AFFINE, Mean()),
+}
+
+
+def model(operation: Operation) -> LawRegressor:
+    law = LearnedLaw(operation, "a law", 0.0, 1.0)
+    return LawRegressor.from_config(LawRegressor().get_params() | {"flat": True, "laws": [law]})
+
+
+def table(count: int = 20_000) -> Numbers:
+    generator = np.random.default_rng(0)
+    numbers = generator.lognormal(0, 2, count)
+    numbers[generator.integers(count, size=count // 10)] = 0
+    return {"s": generator.integers(500, size=count), "x": numbers}
+
+
+def run(numbers: Numbers, work: object, threads: int = 2) -> tuple[int, list[tuple[object, ...]]]:
+    with open_table(numbers, Columns(("x",), "s")) as opened:
+        opened.connection.execute(f"SET threads = {threads}")
+        rows = work(opened)  # type: ignore[operator]
+        return rows, opened.connection.execute("SELECT s, y0, strange FROM results ORDER BY s").fetchall()
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_equal_to_the_states_of_torch(name: str) -> None:
+    numbers = table()
+    rows, found = run(numbers, lambda opened: aggregate(opened, model(OPERATIONS[name])))
+    assert rows == len(numbers["s"])
+    _, expected = run(numbers, lambda opened: fold_states(opened, model(OPERATIONS[name])))
+    assert [row[::2] for row in found] == [row[::2] for row in expected]
+    np.testing.assert_allclose(*([row[1] for row in rows] for rows in (found, expected)), rtol=1e-12)
+
+
+def test_the_same_bits_in_any_order() -> None:
+    generator, law = np.random.default_rng(1), model(OPERATIONS["norm"])
+    numbers = {"s": generator.integers(500, size=200_000), "x": generator.uniform(0.01, 1, 200_000)}
+    order = generator.permutation(len(numbers["s"]))
+    shuffled = {name: column[order] for name, column in numbers.items()}
+    first, *others = [run(one, lambda opened: aggregate(opened, law), 4) for one in (numbers, numbers, shuffled)]
+    assert all(other == first for other in [*others, run(numbers, lambda opened: aggregate(opened, law), 1)])
+    sums = [np.sqrt(np.sum(numbers["x"][numbers["s"] == s] ** 2)) for s in range(500)]
+    np.testing.assert_allclose([row[1] for row in first[1]], sums, rtol=1e-14)
+
+
+def test_numbers_of_very_different_sizes() -> None:
+    numbers = {"s": np.array([1, 1, 2, 2, 3]), "x": np.array([1.0, 1e300, 1e-200, 1e-200, 0.0])}
+    _, found = run(numbers, lambda opened: aggregate(opened, model(OPERATIONS["sum"])))
+    assert found == [(1, 1e300, False), (2, 2e-200, False), (3, 0.0, False)]
