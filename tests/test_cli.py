@@ -68,14 +68,17 @@ def test_there_are_all_commands() -> None:
         "learn",
         "apply",
         "reproduce",
+        "sets",
         "synthetic",
         "graphs",
         "certify",
+        "export",
         "universality",
         "analogies run",
         "analogies table",
         "words evaluate",
         "words ask",
+        "words complete",
         "words convert",
     }
 

@@ -60,7 +60,7 @@ def test_what_is_not_finite_is_left_where_it_is() -> None:
         return np.stack((first, np.ones(len(x))), 1)
 
     # The residuals of the second overflow; those of the third do just beyond the point at which a step arrives.
-    starts = np.array([[1e200], [1e200], [1.0]])
+    starts = np.array([[10.0], [1e200], [1.0]])
     with np.errstate(all="raise"):
         found, _ = least_squares(residuals, starts, evaluations=60, settled=1e-15)
     np.testing.assert_allclose(found[0], 3.0)
