@@ -36,7 +36,8 @@ def test_files(tmp_path: Path) -> None:
         write(tmp_path / name)
     assert (tmp_path / "r.csv").read_bytes() == (tmp_path / "r").read_bytes() == b"s,result\na,1.5\nb,\n"
     assert gzip.decompress((tmp_path / "r.csv.gz").read_bytes()) == b"s,result\na,1.5\nb,\n"
-    assert duckdb.sql(f"FROM '{tmp_path / 'r.parquet'}'").fetchall() == ROWS
+    with duckdb.connect() as connection:
+        assert connection.sql(f"FROM '{tmp_path / 'r.parquet'}'").fetchall() == ROWS
     assert len(list(tmp_path.iterdir())) == 4
 
 

@@ -25,7 +25,7 @@ def test_killed_and_resumed_it_comes_to_the_same_results(tmp_path: Path) -> None
 
 
 def test_selection_and_resumption(tmp_path: Path) -> None:
-    options = {"tasks": ("digits",), "models": ("weighted",), "epochs": 2}
+    options = {"tasks": ("digits",), "models": ("weighted",), "epochs": 1}
     first = run(Experiment(runs=1, **options), tmp_path)  # type: ignore[arg-type]
     assert read_json(tmp_path / "results.json") == first
     (row,) = first["rows"]
