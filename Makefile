@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
 # On all cores, of which pip uses one. Without bytecode, where it is not written on import, each process compiles torch.
-COMPILE := $(BIN)/python -m compileall -qq -j 0 .venv/lib || true
+COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true
 PACKAGING := pyproject.toml constraints.txt
 
 .PHONY: help reproduce test tests fuzz test-kill test-export test-engines lint bench docs clean
@@ -46,7 +46,7 @@ fuzz: .venv/dev ## Mutate model and word-vector files 2,000 times each, learn fr
 	ABELNET_BANKS=200 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s tests/nn/test_bank.py -k random_banks
 
 test-kill: .venv/dev ## Kill learn 100 times, and apply and both experiments 30 times each.
-	ABELNET_KILLS=100 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s tests/test_kill.py tests/experiments/graphs/test_comparison.py tests/experiments/sets/test_comparison.py tests/experiments/synthetic/test_comparison.py
+	ABELNET_KILLS=100 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s tests/test_kill.py tests/experiments/graphs/test_comparison.py tests/experiments/sets/test_comparison.py tests/experiments/synthetic/test_comparison.py tests/experiments/analogies/test_experiment.py
 
 test-export: .venv/dev ## Export every bijection with every law, and run all checks of scikit-learn: about an hour.
 	ABELNET_EXPORT=all OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal tests/integrations/test_onnx.py tests/discovery/test_estimator.py
