@@ -22,8 +22,8 @@ help: ## Show the targets.
 	@$(COMPILE)
 	@touch $@
 
-.venv/engines: .venv/dev
-	$(PIP) -e '.[engines]'
+.venv/engines .venv/lightning: .venv/%: .venv/dev
+	$(PIP) -e '.[$*]'
 	@touch $@
 
 reproduce: .venv/core ## Run both experiments of the paper in minutes, on bundled data.
@@ -48,8 +48,8 @@ fuzz: .venv/dev ## Mutate model and word-vector files 2,000 times each, learn fr
 test-kill: .venv/dev ## Kill learn 100 times, and apply and both experiments 30 times each.
 	ABELNET_KILLS=100 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s tests/test_kill.py tests/experiments/graphs/test_comparison.py tests/experiments/sets/test_comparison.py tests/experiments/synthetic/test_comparison.py tests/experiments/analogies/test_experiment.py
 
-test-export: .venv/dev ## Export every bijection with every law, and run all checks of scikit-learn: about an hour.
-	ABELNET_EXPORT=all OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal tests/integrations/test_onnx.py tests/discovery/test_estimator.py
+test-export: .venv/lightning ## Export every bijection with every law, run all checks of scikit-learn, and train in Lightning: about an hour.
+	ABELNET_EXPORT=all OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal tests/integrations/test_onnx.py tests/discovery/test_estimator.py tests/integrations/test_lightning.py
 
 test-engines: .venv/engines ## Run every law as SQL on five engines, a Dask cluster, torchrun, and a search on PostgreSQL.
 	ABELNET_ENGINES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s tests/engines/sql tests/engines/test_dask.py tests/training/test_ranks.py tests/training/test_storage.py
