@@ -169,14 +169,29 @@ def kill_learn(count: int, seed: int, folder: Path) -> Outcome:
 
 def kill_apply(count: int, seed: int, folder: Path) -> Outcome:
     """Kills ``apply`` over a file with other results."""
-    outcome, rng, out = Outcome(), random.Random(seed), folder / "result.csv"
+    out = folder / "result.csv"
     learned = ["learn", str(table(folder / "t.csv", "sum")), *OPTIONS, "--out", str(folder / "law")]
     assert Child(learned).finish()[0] == 0
-    commands, results = [], []
-    for rows in (3000, 4000):
-        data = table(folder / f"{rows}.csv", "sum", rows)
-        commands.append(["apply", str(folder / "law"), str(data), *OPTIONS[:4], "--out", str(out)])
-        child = Child(commands[-1])
+    tables = [table(folder / f"{rows}.csv", "sum", rows) for rows in (3000, 4000)]
+    commands = [["apply", str(folder / "law"), str(data), *OPTIONS[:4], "--out", str(out)] for data in tables]
+    return kill_over(out, commands, count, seed)
+
+
+def kill_export(count: int, seed: int, folder: Path) -> Outcome:
+    """Kills ``export`` over the query of another law."""
+    out, commands = folder / "law.sql", []
+    for law in LAWS:
+        learned = ["learn", str(table(folder / f"{law}.csv", law)), *OPTIONS, "--out", str(folder / law)]
+        assert Child(learned).finish()[0] == 0
+        commands.append(["export", str(folder / law), "--to", "sql", "--out", str(out)])
+    return kill_over(out, commands, count, seed)
+
+
+def kill_over(out: Path, commands: list[list[str]], count: int, seed: int) -> Outcome:
+    """Kills two commands that write the same file in turn: it is that of one of them."""
+    outcome, rng, results, folder = Outcome(), random.Random(seed), [], out.parent
+    for command in commands:
+        child = Child(command)
         child.wait_for_write()
         began = time.monotonic()
         assert child.finish()[0] == 0
@@ -191,11 +206,11 @@ def kill_apply(count: int, seed: int, folder: Path) -> Outcome:
         outcome.counts["kills" if child.kill() else "ended before"] += 1
         outcome.counts["leftovers"] += len(leftovers(folder))
         if out.read_bytes() not in results:
-            outcome.faults.append(f"apply {seed}/{number}: neither old nor new")
+            outcome.faults.append(f"{commands[0][0]} {seed}/{number}: neither old nor new")
             break
     code, errors = Child(commands[0]).finish()
     if code or errors or leftovers(folder) or out.read_bytes() != results[0]:
-        outcome.faults.append(f"apply: after all kills, exit {code}, {errors!r} and {leftovers(folder)}")
+        outcome.faults.append(f"{commands[0][0]}: after all kills, exit {code}, {errors!r} and {leftovers(folder)}")
     return outcome
 
 
@@ -330,7 +345,8 @@ def fill_disk(count: int, seed: int, folder: Path) -> Outcome:
                         file.write(b"x" * 512)
             before = (law / "model.safetensors").read_bytes(), result.read_bytes()
             limit = (lambda: None) if place == mounted else limit_files
-            for command in (learn["product"], apply["product"]):
+            export = ["export", str(law), "--to", "sql", "--table", "t" * 1000, "--out", str(result)]
+            for command in (learn["product"], apply["product"], export):
                 code, errors = Child(command, limit).finish()
                 outcome.counts["refused in one line"] += code == 2 and errors.count("\n") == 1
                 if code != 2 or errors.count("\n") != 1 or not errors.startswith("abelnet: "):
@@ -352,6 +368,7 @@ def fill_disk(count: int, seed: int, folder: Path) -> Outcome:
 KILLS = {
     "learn": kill_learn,
     "apply": kill_apply,
+    "export": kill_export,
     "synthetic": kill_synthetic,
     "analogies": kill_analogies,
     "full": fill_disk,

@@ -23,6 +23,7 @@ HERE = Path(__file__).parent
     [
         ("learn", LEARN),
         ("apply", APPLY),
+        ("export", APPLY),
         *((name, EXPERIMENTS) for name in ("synthetic", "analogies") if EXPERIMENTS),
         ("full", 0),
     ],
@@ -38,4 +39,4 @@ def test_nothing_is_half_written(command: str, count: int) -> None:
     assert outcome.get("kills", 0) == count
     if command == "full":
         places = 2 - outcome["full file system: not allowed to mount"]
-        assert outcome["refused in one line"] == 4 * places
+        assert outcome["refused in one line"] == 5 * places

@@ -77,14 +77,16 @@ def learn(
     from abelnet.engines.columns import Columns
     from abelnet.engines.learning import learn_table
     from abelnet.engines.sources import Reading
-    from abelnet.reporting.laws import law_overview, write_law
 
     columns = Columns(tuple(value), set_column, tuple(target))
-    reading = Reading(delimiter, decimal, memory_limit)
+    reading = Reading(delimiter, decimal, memory_limit, apart=True)
     with terminal.status("reading") as update:
         model = learn_table(
             file, columns, seed=seed, skip_missing=skip_missing, only=only, reading=reading, on_step=update
         )
+    # Here, because these import PyTorch, which is not to be in memory with the database.
+    from abelnet.reporting.laws import law_overview, write_law
+
     report = write_law(model, out, columns)
     terminal.show(law_overview(model, columns))
     terminal.say_written([out, report])
@@ -96,6 +98,8 @@ def learn(
         "abelnet apply law months.csv --set account --value return --out totals.csv --intervals",
         "abelnet apply law 'months/*.parquet' --set account --value return --out totals.parquet --memory-limit 2GB",
         "abelnet apply law months.csv --set account --value return --out bank.duckdb --table totals",
+        "abelnet apply law 'months/*.parquet' --set account --value return --out totals.parquet --scheduler "
+        "tcp://10.0.0.1:8786",
     )
 )
 def apply(
@@ -122,6 +126,10 @@ def apply(
     delimiter: _Delimiter = None,
     decimal: _Decimal = None,
     memory_limit: _MemoryLimit = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option("--scheduler", help="Address of a Dask scheduler; its workers read the files and aggregate."),
+    ] = None,
 ) -> None:
     """Aggregate the multisets of a table by a learned law.
 
@@ -140,18 +148,36 @@ def apply(
             rows += more
             update(f"aggregating: {rows:,} rows")
 
-        law = LawRegressor.load(model)
-        done = apply_law(
-            law,
-            file,
-            Columns(tuple(value), set_column),
-            out,
-            table=table,
-            intervals=intervals,
-            for_spreadsheets=for_spreadsheets,
-            reading=Reading(delimiter, decimal, memory_limit),
-            on_rows=on_rows,
-        )
+        law, columns = LawRegressor.load(model), Columns(tuple(value), set_column)
+        reading = Reading(delimiter, decimal, memory_limit, apart=True)
+        if scheduler is None:
+            done = apply_law(
+                law,
+                file,
+                columns,
+                out,
+                table=table,
+                intervals=intervals,
+                for_spreadsheets=for_spreadsheets,
+                reading=reading,
+                on_rows=on_rows,
+            )
+        elif intervals or memory_limit is not None:
+            raise AbelnetError("scheduler: expected neither --intervals nor --memory-limit beside it, got one of them")
+        else:
+            from abelnet.engines.cluster import apply_on_cluster
+
+            done = apply_on_cluster(
+                law,
+                file,
+                columns,
+                out,
+                scheduler,
+                table=table,
+                for_spreadsheets=for_spreadsheets,
+                reading=reading,
+                on_rows=on_rows,
+            )
     terminal.say(f"written: {out}, {done.sets:,} multisets of {rows:,} rows")
     if done.extrapolated:
         terminal.say(
@@ -211,14 +237,10 @@ def export(
 
 
 def _export_onnx(law: LawRegressor, out: Path | None) -> None:
-    from importlib import import_module
-
     if out is None or len(law.laws_) != 1:
         got = "none" if out is None else f"{len(law.laws_)} laws"
         raise AbelnetError(f"out: expected a file to write, and a model of one law, for onnx, got {got}")
-    try:
-        write = import_module("abelnet.integrations.onnx").export_onnx
-    except ModuleNotFoundError:
-        raise AbelnetError("to: expected a version of abelnet that exports to onnx, got one that does not") from None
-    write(law.laws_[0].operation, out)
+    from abelnet.integrations.onnx import export_onnx
+
+    export_onnx(law.laws_[0].operation, out)
     terminal.say_written([out])

@@ -382,7 +382,9 @@ def distinct(examples: Multisets) -> Multisets:
         sets = (examples.sizes == size).nonzero()[:, 0]
         of_size = examples.take(sets)
         rows = torch.cat((of_size.values.reshape(len(of_size), -1), of_size.targets.reshape(len(of_size), -1)), 1)
-        kept.append(sets[np.unique(rows.numpy(), axis=0, return_index=True)[1]])
+        # As bytes, where 0 and -0 differ until 0 is added: NumPy makes an object of each column of a matrix.
+        keys = (rows + 0.0).numpy().view(np.dtype((np.void, rows.shape[1] * rows.element_size())))[:, 0]
+        kept.append(sets[np.unique(keys, return_index=True)[1]])
     return examples.take(torch.cat(kept).sort().values)
 
 

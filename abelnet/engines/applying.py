@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Applied", "apply_law"]
+__all__ = ["Applied", "apply_law", "count_results", "results_query"]
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,9 +15,10 @@ import torch
 from abelnet.discovery.estimator import LawRegressor
 from abelnet.discovery.estimator import places as coordinates
 from abelnet.engines.columns import Columns
+from abelnet.engines.database import Database
 from abelnet.engines.folding import fold_states
 from abelnet.engines.native import aggregate
-from abelnet.engines.reading import Array, Table, open_table
+from abelnet.engines.reading import Array, open_table
 from abelnet.engines.sources import Reading, column
 from abelnet.engines.writing import check_out, write_results
 from abelnet.errors import AbelnetError
@@ -80,8 +81,10 @@ def apply_law(
             raise AbelnetError(f"{opened.name}: expected at least one row, got none")
         if on_rows is not None:
             on_rows(rows)
-        write_results(opened.connection, _written(columns, intervals), out, table, for_spreadsheets=for_spreadsheets)
-        return _counts(opened, dim)
+        write_results(
+            opened.database, results_query(columns, intervals=intervals), out, table, for_spreadsheets=for_spreadsheets
+        )
+        return count_results(opened.database, dim)
 
 
 def _checked(model: LawRegressor, columns: Columns) -> Callable[[Array, Sequence[tuple[str, str | None]]], None]:
@@ -108,8 +111,8 @@ def _checked(model: LawRegressor, columns: Columns) -> Callable[[Array, Sequence
     return check
 
 
-def _written(columns: Columns, intervals: bool) -> str:
-    """Returns the query of what is written; columns of a law are beside each other."""
+def results_query(columns: Columns, *, intervals: bool) -> str:
+    """Returns the query of what is written from a table ``results``; columns of a law are beside each other."""
     kinds = {"result": "y", "low": "low", "high": "high"} if intervals else {"result": "y"}
     suffixes = [""] if columns.dim == 1 else [f"_{name}" for name in columns.values]
     chosen = [
@@ -124,9 +127,10 @@ def _written(columns: Columns, intervals: bool) -> str:
     )
 
 
-def _counts(table: Table, dim: int) -> Applied:
+def count_results(database: Database, dim: int) -> Applied:
+    """Returns the numbers of the sets in a table ``results``."""
     finite = " AND ".join(f"coalesce(isfinite(y{i}), false)" for i in range(dim))
-    ((sets, strange, without),) = table.connection.execute(
+    ((sets, strange, without),) = database.run(
         f"SELECT count(*), count_if(strange), count_if(NOT ({finite})) FROM results"
-    ).fetchall()
+    )
     return Applied(sets, strange, without)

@@ -73,31 +73,31 @@ def _number_sets(table: Table, model: LawRegressor) -> tuple[int, int]:
     gap = " OR ".join(f"{name} IS NULL" for name in table.numbers)
     # In wide form a row without numbers is the identity, which some laws do not have.
     missing = "false" if model.laws_[0].identity is not None else empty
-    wrong, connection = missing if table.columns.set is None else gap, table.connection
-    if connection.execute(f"SELECT 1 FROM stored WHERE {table.is_fault} OR {wrong} LIMIT 1").fetchall():
+    wrong, database = missing if table.columns.set is None else gap, table.database
+    if database.run(f"SELECT 1 FROM stored WHERE {table.is_fault} OR {wrong} LIMIT 1"):
         raise FaultError("a row that is wrong")
     if table.columns.set is None:
-        connection.execute("CREATE OR REPLACE TEMP TABLE sets AS SELECT s FROM numbered")
-        connection.execute("CREATE OR REPLACE TEMP VIEW placed AS SELECT rowid AS place, * FROM stored")
+        database.run("CREATE OR REPLACE TEMP TABLE sets AS SELECT s FROM numbered")
+        database.run("CREATE OR REPLACE TEMP VIEW placed AS SELECT rowid AS place, * FROM stored")
     else:
-        connection.execute("CREATE OR REPLACE TEMP TABLE sets AS SELECT s FROM stored GROUP BY s ORDER BY min(rowid)")
-        if connection.execute(f"SELECT 1 FROM sets WHERE {table.is_unnamed} LIMIT 1").fetchall():
+        database.run("CREATE OR REPLACE TEMP TABLE sets AS SELECT s FROM stored GROUP BY s ORDER BY min(rowid)")
+        if database.run(f"SELECT 1 FROM sets WHERE {table.is_unnamed} LIMIT 1"):
             raise FaultError("a row without a set")
-        connection.execute(
+        database.run(
             "CREATE OR REPLACE TEMP TABLE placed AS SELECT sets.rowid AS place, stored.* EXCLUDE (s) "
             "FROM stored JOIN sets USING (s) ORDER BY stored.rowid"
         )
-    counts = connection.execute("SELECT (SELECT count(*) FROM sets), (SELECT count(*) FROM stored)").fetchall()
+    counts = database.run("SELECT (SELECT count(*) FROM sets), (SELECT count(*) FROM stored)")
     return int(counts[0][0]), int(counts[0][1])
 
 
 def _elements(table: Table, start: int, end: int) -> tuple[Tensor, Tensor]:
     """Returns the number of the set of each element, and the elements."""
     number = "place" if table.columns.set is None else "rowid"
-    found = table.connection.execute(
+    found = table.database.columns(
         f"SELECT place, {', '.join(table.numbers)} FROM placed WHERE {number} >= {start} AND {number} < {end}"
-    ).fetchnumpy()
-    rows = np.stack([np.ma.filled(found[name].astype(np.float64), np.nan) for name in table.numbers], 1)
+    )
+    rows = np.stack([found[name].astype(np.float64) for name in table.numbers], 1)
     elements = rows.reshape(-1, table.columns.dim)
     there = ~np.isnan(elements).any(1)
     where = np.repeat(found["place"], len(elements) // max(1, len(rows)))
@@ -106,9 +106,9 @@ def _elements(table: Table, start: int, end: int) -> tuple[Tensor, Tensor]:
 
 def _return(table: Table, found: dict[str, Tensor], strange: Tensor) -> None:
     columns = {f"{kind}{i}": numbers[:, i].numpy() for kind, numbers in found.items() for i in range(numbers.shape[1])}
-    table.connection.register("found", columns | {"strange": strange.numpy(), "place": np.arange(len(strange))})
-    table.connection.execute(
+    table.database.add("found", columns | {"strange": strange.numpy(), "place": np.arange(len(strange))})
+    table.database.run(
         "CREATE OR REPLACE TEMP TABLE results AS SELECT sets.s, found.* EXCLUDE (place) "
         "FROM sets JOIN found ON sets.rowid = found.place"
     )
-    table.connection.unregister("found")
+    table.database.remove("found")

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 __all__ = ["learn_table"]
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from abelnet.discovery.estimator import LawRegressor
 from abelnet.engines.columns import Columns
 from abelnet.engines.sources import Reading
-from abelnet.engines.tables import examples_in
+from abelnet.engines.tables import Sets, read_sets
 from abelnet.errors import AbelnetError
+
+if TYPE_CHECKING:
+    from abelnet.discovery.estimator import LawRegressor
+
+_BATCHES = 8  # read before PyTorch is imported, of a million numbers at most
 
 
 def learn_table(
@@ -52,15 +57,25 @@ def learn_table(
     if not columns.targets:
         raise AbelnetError("columns: expected targets to learn from, got none; name the columns of results")
     say = on_step or (lambda _: None)
-    model = LawRegressor(seed=seed, only=only)
-    count = 0
-    for examples in examples_in(source, columns, skip_missing=skip_missing, reading=reading):
-        model.partial_fit(examples, names=columns.values if columns.set is not None else ())
-        count += len(examples)
-        say(f"reading: {count:,} multisets")
-    if count == 0:
+
+    def read() -> Iterator[Sets]:
+        count = 0
+        for sets in read_sets(source, columns, skip_missing=skip_missing, reading=reading):
+            count += len(sets.ptr) - 1
+            say(f"reading: {count:,} multisets")
+            yield sets
+
+    batches = read()
+    first = list(islice(batches, _BATCHES))
+    if not first:
         name = source if isinstance(source, str | Path) else "table"
         raise AbelnetError(f"{name}: expected at least one multiset with its result, got none")
+    # Here, when the database has ended if the table is small: only one of them is in memory at a time.
+    from abelnet.discovery.estimator import LawRegressor
+
+    model = LawRegressor(seed=seed, only=only)
+    for sets in chain(first, batches):
+        model.partial_fit(sets.multisets(), names=columns.values if columns.set is not None else ())
     say("learning")
     _ = model.laws_  # fitted on first access
     return model

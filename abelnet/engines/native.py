@@ -47,25 +47,23 @@ def aggregate(table: Table, model: LawRegressor) -> int:
         query = _query(table, model)
     except AbelnetError:  # the law has no closed form
         return fold_states(table, model)
-    connection, dim = table.connection, table.columns.dim
+    database, dim = table.database, table.columns.dim
     outside = " OR ".join(f"NOT {_is_covered(f'y{i}', seen)}" for i, seen in _ranges(model)) or "false"
-    connection.execute(
+    database.run(
         f"CREATE OR REPLACE TEMP TABLE results AS SELECT s, {', '.join(f'y{i}' for i in range(dim))}, "
         f"coalesce(mark > 0 OR {outside}, true) AS strange, mark, n FROM ({query})"
     )
     finite = " AND ".join([f"n <= {2**_LARGEST_COUNT}", *(f"coalesce(isfinite(y{i}), false)" for i in range(dim))])
-    ((rows, is_wrong, unsolved),) = connection.execute(
+    ((rows, is_wrong, unsolved),) = database.run(
         f"SELECT coalesce(sum(n), 0), bool_or(mark > 1 OR {table.is_unnamed}), count_if(NOT ({finite})) FROM results"
-    ).fetchall()
+    )
     if is_wrong:
         raise FaultError("a row that is wrong")
     if unsolved:
-        connection.execute(
-            f"CREATE OR REPLACE TEMP TABLE solved AS SELECT * EXCLUDE (mark, n) FROM results WHERE {finite}"
-        )
-        connection.execute(f"CREATE OR REPLACE TEMP TABLE unsolved AS SELECT s FROM results WHERE NOT ({finite})")
+        database.run(f"CREATE OR REPLACE TEMP TABLE solved AS SELECT * EXCLUDE (mark, n) FROM results WHERE {finite}")
+        database.run(f"CREATE OR REPLACE TEMP TABLE unsolved AS SELECT s FROM results WHERE NOT ({finite})")
         fold_states(table, model, condition="s IN (FROM unsolved)")
-        connection.execute("INSERT INTO results BY NAME FROM solved")
+        database.run("INSERT INTO results BY NAME FROM solved")
     return int(rows)
 
 
@@ -89,7 +87,7 @@ def _query(table: Table, model: LawRegressor) -> str:
         count="n",
     )
     # Instead of DuckDB's own compensated sum, which depends on the order.
-    table.connection.execute(f"CREATE OR REPLACE TEMP MACRO fsum(v) AS {_exact_sum('v', _exponent(table, model))}")
+    table.database.run(f"CREATE OR REPLACE TEMP MACRO fsum(v) AS {_exact_sum('v', _exponent(table, model))}")
     return query
 
 
@@ -131,10 +129,8 @@ def _exact_sum(number: str, exponent: int) -> str:
 def _exponent(table: Table, model: LawRegressor) -> int:
     """Returns the exponent of the largest of the first numbers that are summed."""
     values = table.numbers[: table.columns.dim]
-    found = table.connection.execute(
-        f"SELECT {', '.join(values)} FROM ({table.rows}) LIMIT {_ROWS_TO_SCALE}"
-    ).fetchnumpy()
-    rows = torch.from_numpy(np.stack([np.ma.filled(found[x].astype(np.float64), np.nan) for x in values], 1))
+    found = table.database.columns(f"SELECT {', '.join(values)} FROM ({table.rows}) LIMIT {_ROWS_TO_SCALE}")
+    rows = torch.from_numpy(np.stack([found[x].astype(np.float64) for x in values], 1))
     largest = 0.0
     for law, block in zip(model.laws_, model.blocks_, strict=True):
         operation = law.operation

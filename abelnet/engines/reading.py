@@ -11,10 +11,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-import duckdb
 import numpy as np
 
 from abelnet.engines.columns import Columns
+from abelnet.engines.database import Database, DatabaseError, MemoryLimitError, open_database
 from abelnet.engines.sources import Part, Reading, Row, copied_part, parts_of
 from abelnet.errors import AbelnetError
 from abelnet.files import scratch_folder
@@ -46,40 +46,41 @@ def open_table(source: Any, columns: Columns, reading: Reading | None = None) ->
         ...     path = Path(folder, "t.csv")
         ...     _ = path.write_text("order,price\\na,1.5\\na,2\\n")
         ...     with open_table(path, Columns(("price",), "order")) as table:
-        ...         table.connection.execute(f"SELECT s, sum(x0) FROM ({table.rows}) GROUP BY s").fetchall()
+        ...         table.database.run(f"SELECT s, sum(x0) FROM ({table.rows}) GROUP BY s")
         [('a', 3.5)]
     """
     reading = reading or Reading()
-    with scratch_folder() as scratch, duckdb.connect() as connection:
-        connection.execute(f"SET temp_directory = '{scratch}'; SET autoinstall_known_extensions = false")
+    apart = reading.apart and isinstance(source, str | Path)
+    with scratch_folder() as scratch, open_database(apart=apart) as database:
+        database.run(f"SET temp_directory = '{scratch}'; SET autoinstall_known_extensions = false")
         if reading.memory_limit is not None:
             try:
-                connection.execute("SET memory_limit = ?", [reading.memory_limit])
-            except duckdb.Error:
+                database.run("SET memory_limit = ?", [reading.memory_limit])
+            except DatabaseError:
                 got = repr(reading.memory_limit)
                 raise AbelnetError(f"memory-limit: expected a size such as 2GB, got {got}") from None
-        name, parts = parts_of(source, columns, connection, reading)
-        yield Table(connection, name, columns, parts, scratch)
+        name, parts = parts_of(source, columns, database, reading)
+        yield Table(database, name, columns, parts, scratch)
 
 
 class Table:
     """A table in DuckDB: the set of each row as ``s``, its numbers as ``x0``, ``x1``, …, values before targets.
 
     Attributes:
-        connection: The database that reads it.
+        database: The database that reads it.
         name: The file or object, for messages.
         columns: Its columns.
     """
 
     def __init__(
         self,
-        connection: duckdb.DuckDBPyConnection,
+        database: Database,
         name: str,
         columns: Columns,
         parts: Sequence[Part],
         scratch: Path,
     ) -> None:
-        self.connection, self.name, self.columns = connection, name, columns
+        self.database, self.name, self.columns = database, name, columns
         self._originals, self._scratch = parts, scratch
         self._parts = parts  # the same, or a copy
 
@@ -116,20 +117,20 @@ class Table:
         plain = ", ".join(f"CASE WHEN NOT isnan({name}) THEN {name} END AS {name}" for name in self.numbers)
         selects = (f"SELECT * REPLACE ({plain}) FROM ({self._select(part, part.numbers)})" for part in self._parts)
         first, *others = (f"{select} WHERE {condition}" for select in selects)
-        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE stored AS {first}")
+        self.database.run(f"CREATE OR REPLACE TEMP TABLE stored AS {first}")
         for other in others:
-            self.connection.execute(f"INSERT INTO stored {other}")
+            self.database.run(f"INSERT INTO stored {other}")
         offset = 1
         if self.columns.set is None and self._parts is self._originals and len(self._parts[0].paths) == 1:
             layout, (path,) = self._parts[0].layout, self._parts[0].paths
             if layout is not None and len(self._parts) == 1:
-                ((count,),) = self.connection.execute("SELECT count(*) FROM stored").fetchall()
+                ((count,),) = self.database.run("SELECT count(*) FROM stored")
                 if count and layout.lines + count != layout.count_lines(path):
                     raise FaultError("rows of several lines, or blank lines")  # the copy has their places
                 offset = layout.lines + 1
         has_key = self._parts[0].key is not None
         chosen = "*" if has_key else f"rowid + {offset} AS s, *"
-        self.connection.execute(f"CREATE OR REPLACE TEMP VIEW numbered AS SELECT {chosen} FROM stored")
+        self.database.run(f"CREATE OR REPLACE TEMP VIEW numbered AS SELECT {chosen} FROM stored")
 
     def attempt(self, work: Callable[[], Result], check: Check | None = None, *, skip_unnamed: bool = False) -> Result:
         """Returns what some work on the table returns; if it fails, raises an error that names the place in the table.
@@ -141,11 +142,11 @@ class Table:
         """
         try:
             return self._tried(work)
-        except (duckdb.Error, FaultError) as error:
+        except (DatabaseError, FaultError) as error:
             self._examine(error, check, skip_unnamed)
         try:  # the copy
             return self._tried(work)
-        except (duckdb.Error, FaultError) as error:
+        except (DatabaseError, FaultError) as error:
             raise self._unreadable(error) from None
 
     def _select(self, part: Part, numbers: Sequence[str]) -> str:
@@ -156,7 +157,7 @@ class Table:
     def _tried(self, work: Callable[[], Result]) -> Result:
         try:
             return work()
-        except duckdb.OutOfMemoryException as error:
+        except MemoryLimitError as error:
             reason = str(error).splitlines()[0]
             raise AbelnetError(
                 f"memory-limit: expected enough memory for the table, got: {reason}; allow more"
@@ -175,7 +176,7 @@ class Table:
         with copy.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, quoting=csv.QUOTE_ALL)
             for part in self._originals:
-                rows = part.rows(self.connection, self.columns)
+                rows = part.rows(self.database, self.columns)
                 try:
                     while batch := list(islice(rows, _ROWS)):
                         numbers = self._numbers_of(part, batch, skip_unnamed)
@@ -183,7 +184,7 @@ class Table:
                             check(numbers[:, : len(self.columns.values)], [(row.place, row.name) for row in batch])
                         keys = [row.number if self.columns.set is None else row.name for row in batch]
                         writer.writerows([key, *row] for key, row in zip(keys, numbers.tolist(), strict=True))
-                except duckdb.Error as error:
+                except DatabaseError as error:
                     raise self._unreadable(error) from None
         if all(part.layout is None for part in self._originals):
             raise self._unreadable(reason)

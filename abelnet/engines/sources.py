@@ -10,13 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import duckdb
-
 from abelnet.engines.columns import Columns
+from abelnet.engines.database import Database, DatabaseError
 from abelnet.engines.text import LONGEST_LINE, MISSING, Layout, check_header, layout_of, parse_number, records
 from abelnet.errors import AbelnetError
 
-_ROWS = 10_000  # fetched at a time as Python objects
 _ROWS_TO_SNIFF = 1000  # of JSON lines, for their keys
 _NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL", '"NULL"')
 _NO_NAMES = ("BLOB", "STRUCT", "MAP", "UNION", "VARIANT")
@@ -30,6 +28,7 @@ class Reading:
         delimiter: Between the cells of CSV; found in the header if not given.
         decimal: Separator of decimals in CSV, a point or a comma; found in the first rows if not given.
         memory_limit: Memory of DuckDB, such as ``"2GB"``; what does not fit goes to temporary files.
+        apart: Whether DuckDB reads files in a process of its own, so that its memory is not added to that of PyTorch.
 
     Example:
         >>> Reading(decimal="x")
@@ -41,6 +40,7 @@ class Reading:
     delimiter: str | None = None
     decimal: str | None = None
     memory_limit: str | None = None
+    apart: bool = False
 
     def __post_init__(self) -> None:
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n\0'):
@@ -88,7 +88,7 @@ class Part:
         names = ", ".join(literal(glob.escape(str(path))) for path in paths or self.paths)
         return self.relation.replace("$FILES", f"[{names}]")
 
-    def rows(self, connection: duckdb.DuckDBPyConnection, columns: Columns) -> Iterator[Row]:
+    def rows(self, database: Database, columns: Columns) -> Iterator[Row]:
         """Yields the rows as they are, for messages; slow, and in order."""
         if self.layout is not None:
             header = self.layout.header
@@ -101,10 +101,8 @@ class Part:
         chosen = ", ".join([f"CAST({self.key or 'NULL'} AS VARCHAR)", *self.cells])
         each: list[tuple[Path, ...]] = [(path,) for path in self.paths]
         for paths in each or [()]:
-            cursor = connection.cursor()
-            cursor.execute(f"SELECT {chosen} FROM {self.source(paths)}")
             number = 0
-            while rows := cursor.fetchmany(_ROWS):
+            for rows in database.batches(f"SELECT {chosen} FROM {self.source(paths)}"):
                 for name, *cells in rows:
                     number += 1
                     where = f"{', '.join(map(str, paths)) or 'table'}, row {number}"
@@ -140,29 +138,27 @@ def column(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def parts_of(
-    source: Any, columns: Columns, connection: duckdb.DuckDBPyConnection, reading: Reading
-) -> tuple[str, list[Part]]:
+def parts_of(source: Any, columns: Columns, database: Database, reading: Reading) -> tuple[str, list[Part]]:
     """Returns the name of a table for messages, and what it is read from.
 
     Arguments:
         source: A file, a folder, a glob pattern, or a data frame of pandas, Polars or Arrow.
         columns: Columns to read.
-        connection: The database that will read it.
+        database: The database that will read it.
         reading: How to read it.
     """
     if not isinstance(source, str | Path):
         try:
-            connection.register("frame", source)
-        except duckdb.Error:
+            database.add("frame", source)
+        except DatabaseError:
             got = type(source).__name__
             raise AbelnetError(
                 f"table: expected a path or a data frame of pandas, Polars or Arrow, got {got}"
             ) from None
-        return "table", [_typed_part("table", (), "frame", columns, connection)]
+        return "table", [_typed_part("table", (), "frame", columns, database)]
     parts: dict[Any, Part] = {}
     for path in files_of(source):
-        part = _KINDS[_suffix(path)](path, columns, connection, reading)
+        part = _KINDS[_suffix(path)](path, columns, database, reading)
         alike = replace(part, paths=())
         parts[alike] = replace(part, paths=(*parts[alike].paths, path)) if alike in parts else part
     return str(source), list(parts.values())
@@ -240,15 +236,13 @@ def _from_text(cell: str, decimal: str) -> str:
     return f"CASE WHEN NOT contains({text}, '_') THEN TRY_CAST({text} AS DOUBLE) END"
 
 
-def _parquet_part(path: Path, columns: Columns, connection: duckdb.DuckDBPyConnection, _: Any) -> Part:
+def _parquet_part(path: Path, columns: Columns, database: Database, _: Any) -> Part:
     # Otherwise DuckDB takes the largest number that the file names for a sign that no number is NaN.
     relation = "read_parquet($FILES, hive_partitioning = false, can_have_nan = true)"
     try:
-        schema = connection.execute(
-            f"SELECT name, num_children FROM parquet_schema({literal(glob.escape(str(path)))})"
-        ).fetchall()
-        return _typed_part(str(path), (path,), relation, columns, connection, _outermost(schema))
-    except duckdb.Error as error:
+        schema = database.run(f"SELECT name, num_children FROM parquet_schema({literal(glob.escape(str(path)))})")
+        return _typed_part(str(path), (path,), relation, columns, database, _outermost(schema))
+    except DatabaseError as error:
         reason = " ".join(str(error).split())
         raise AbelnetError(f"{path}: expected a readable Parquet file, got: {reason:.200}") from None
 
@@ -270,11 +264,11 @@ def _typed_part(
     paths: tuple[Path, ...],
     relation: str,
     columns: Columns,
-    connection: duckdb.DuckDBPyConnection,
+    database: Database,
     header: Sequence[str] | None = None,
 ) -> Part:
     part = Part(paths, relation, None, (), (), ())
-    described = connection.execute(f"DESCRIBE SELECT * FROM {part.source()}").fetchall()
+    described = database.run(f"DESCRIBE SELECT * FROM {part.source()}")
     header = [row[0] for row in described] if header is None else header
     check_header(name, header, columns)
     for wanted in columns.all:
@@ -294,13 +288,13 @@ def _typed_part(
     )
 
 
-def _json_part(path: Path, columns: Columns, connection: duckdb.DuckDBPyConnection, _: Any) -> Part:
+def _json_part(path: Path, columns: Columns, database: Database, _: Any) -> Part:
     relation = f"read_ndjson_objects($FILES, compression = '{_compression(path)}')"
     part = Part((path,), relation, None, (), (), ())
     try:
         sample = f"SELECT unnest(json_keys(json)) AS key FROM (FROM {part.source()} LIMIT {_ROWS_TO_SNIFF})"
-        found = connection.execute(f"SELECT DISTINCT key FROM ({sample}) ORDER BY key").fetchall()
-    except duckdb.Error as error:
+        found = database.run(f"SELECT DISTINCT key FROM ({sample}) ORDER BY key")
+    except DatabaseError as error:
         reason = " ".join(str(error).split())
         raise AbelnetError(f"{path}: expected a readable file of JSON lines, got: {reason:.200}") from None
     check_header(path, [key for (key,) in found], columns)
@@ -324,6 +318,6 @@ def _json_part(path: Path, columns: Columns, connection: duckdb.DuckDBPyConnecti
     )
 
 
-_Opener = Callable[[Path, Columns, duckdb.DuckDBPyConnection, Reading], Part]
+_Opener = Callable[[Path, Columns, Database, Reading], Part]
 _KINDS: dict[str, _Opener] = dict.fromkeys((".csv", ".tsv", ".txt"), _csv_part)
 _KINDS |= {".parquet": _parquet_part} | dict.fromkeys((".jsonl", ".ndjson"), _json_part)

@@ -9,14 +9,12 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-import duckdb
-
+from abelnet.engines.database import Database, DatabaseError
 from abelnet.engines.sources import column, files_of, literal
 from abelnet.errors import AbelnetError
 from abelnet.files import replacing
 from abelnet.saving import FILE_NAME
 
-_ROWS = 10_000  # written to SQLite at a time
 # Spreadsheets run a cell that starts like this.
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
@@ -32,7 +30,7 @@ def check_out(out: Path, source: object) -> None:
 
 
 def write_results(
-    connection: duckdb.DuckDBPyConnection,
+    database: Database,
     query: str,
     out: Path,
     table: str = "results",
@@ -42,7 +40,7 @@ def write_results(
     """Writes the rows of a query, atomically. The first column has names.
 
     Arguments:
-        connection: The database.
+        database: The database.
         query: The query, in SQL.
         out: ``.parquet``, a ``.duckdb`` or ``.sqlite`` database, or else a CSV file, possibly with ``.gz``.
         table: Name of the table in a database; it is replaced if it is there.
@@ -50,66 +48,66 @@ def write_results(
 
     Example:
         >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder, duckdb.connect() as connection:
-        ...     write_results(connection, "SELECT 'a' AS s, 1.5 AS result", Path(folder, "r.csv"))
+        >>> from abelnet.engines.database import open_database
+        >>> with tempfile.TemporaryDirectory() as folder, open_database() as database:
+        ...     write_results(database, "SELECT 'a' AS s, 1.5 AS result", Path(folder, "r.csv"))
         ...     Path(folder, "r.csv").read_text()
         's,result\\na,1.5\\n'
     """
     if for_spreadsheets:
-        query = _without_formulas(connection, query)
+        query = _without_formulas(database, query)
     write = _WRITERS.get(out.suffix.lower(), _write_csv)
     try:
-        write(connection, query, out, table)
-    except (duckdb.Error, sqlite3.Error) as error:
+        write(database, query, out, table)
+    except (DatabaseError, sqlite3.Error) as error:
         reason = str(error).splitlines()[0]
         raise AbelnetError(f"{out}: expected a file that can be written, got: {reason:.200}") from None
 
 
-def _without_formulas(connection: duckdb.DuckDBPyConnection, query: str) -> str:
-    (name, *_), *_ = connection.execute(f"DESCRIBE {query}").fetchall()
+def _without_formulas(database: Database, query: str) -> str:
+    (name, *_), *_ = database.run(f"DESCRIBE {query}")
     own = column(name)
     starts = " OR ".join(f"starts_with({own}, {literal(one)})" for one in _FORMULAS)
     title = column(f"'{name}" if name.startswith(_FORMULAS) else name)
     return f"SELECT CASE WHEN {starts} THEN '''' || {own} ELSE {own} END AS {title}, * EXCLUDE ({own}) FROM ({query})"
 
 
-def _write_csv(connection: duckdb.DuckDBPyConnection, query: str, out: Path, _: str) -> None:
+def _write_csv(database: Database, query: str, out: Path, _: str) -> None:
     compression = "gzip" if out.suffix.lower() == ".gz" else "none"
-    _copy(connection, query, out, f"FORMAT csv, HEADER, COMPRESSION {compression}")
+    _copy(database, query, out, f"FORMAT csv, HEADER, COMPRESSION {compression}")
 
 
-def _write_parquet(connection: duckdb.DuckDBPyConnection, query: str, out: Path, _: str) -> None:
-    _copy(connection, query, out, "FORMAT parquet")
+def _write_parquet(database: Database, query: str, out: Path, _: str) -> None:
+    _copy(database, query, out, "FORMAT parquet")
 
 
-def _copy(connection: duckdb.DuckDBPyConnection, query: str, out: Path, options: str) -> None:
+def _copy(database: Database, query: str, out: Path, options: str) -> None:
     with replacing(out) as temporary:
-        connection.execute(f"COPY ({query}) TO {literal(str(temporary))} ({options}, USE_TMP_FILE false)")
+        database.run(f"COPY ({query}) TO {literal(str(temporary))} ({options}, USE_TMP_FILE false)")
 
 
-def _write_duckdb(connection: duckdb.DuckDBPyConnection, query: str, out: Path, table: str) -> None:
+def _write_duckdb(database: Database, query: str, out: Path, table: str) -> None:
     def write(path: Path) -> None:
-        connection.execute(f"ATTACH {literal(str(path))} AS written (TYPE duckdb)")
+        database.run(f"ATTACH {literal(str(path))} AS written (TYPE duckdb)")
         try:
-            connection.execute(f"CREATE OR REPLACE TABLE written.{column(table)} AS {query}")
+            database.run(f"CREATE OR REPLACE TABLE written.{column(table)} AS {query}")
         finally:
-            connection.execute("DETACH written")
+            database.run("DETACH written")
 
     _in_database(out, write)
 
 
-def _write_sqlite(connection: duckdb.DuckDBPyConnection, query: str, out: Path, table: str) -> None:
+def _write_sqlite(database: Database, query: str, out: Path, table: str) -> None:
     def write(path: Path) -> None:
-        described = connection.execute(f"DESCRIBE {query}").fetchall()
+        described = database.run(f"DESCRIBE {query}")
         names = [f"{column(name)} {'TEXT' if kind == 'VARCHAR' else 'REAL'}" for name, kind, *_ in described]
-        connection.execute(query)
-        with closing(sqlite3.connect(path)) as database, database:
-            database.execute("BEGIN")
-            database.execute(f"DROP TABLE IF EXISTS {column(table)}")
-            database.execute(f"CREATE TABLE {column(table)} ({', '.join(names)})")
+        with closing(sqlite3.connect(path)) as written, written:
+            written.execute("BEGIN")
+            written.execute(f"DROP TABLE IF EXISTS {column(table)}")
+            written.execute(f"CREATE TABLE {column(table)} ({', '.join(names)})")
             places = ", ".join("?" * len(names))
-            while rows := connection.fetchmany(_ROWS):
-                database.executemany(f"INSERT INTO {column(table)} VALUES ({places})", rows)
+            for rows in database.batches(query):
+                written.executemany(f"INSERT INTO {column(table)} VALUES ({places})", rows)
 
     _in_database(out, write)
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
 from abelnet.files import write_text
@@ -44,6 +42,9 @@ class Bar:
     """Progress bar on a terminal; silent elsewhere."""
 
     def __init__(self, text: str | None, total: int, done: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
         console = Console()
         self.progress = Progress(
             TextColumn("{task.description}"),

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from abelnet import LawRegressor, cli
+from abelnet import AbelnetError, LawRegressor, cli
 from abelnet.cli import terminal
 
 RUNNER = CliRunner()
@@ -67,6 +67,27 @@ def test_apply_for_spreadsheets(tmp_path: Path) -> None:
         result = RUNNER.invoke(cli.app, ["apply", str(tmp_path / "model"), str(tmp_path / "t.csv"), *options, *option])
         assert result.exit_code == 0, result.output
         assert (tmp_path / "r.csv").read_text().splitlines() == ["s,result,extrapolated", f"{name},2.0,yes"]
+
+
+def test_a_cluster_has_no_intervals(tmp_path: Path) -> None:
+    pairs = np.random.default_rng(0).uniform(1, 2, (20, 2))
+    LawRegressor().fit(pairs, pairs.max(1)).save(tmp_path / "model")
+    options = ["--set", "s", "--value", "x", "--out", str(tmp_path / "r.csv"), "--scheduler", "tcp://127.0.0.1:9"]
+    result = RUNNER.invoke(cli.app, ["apply", str(tmp_path / "model"), "t.csv", *options, "--intervals"])
+    assert isinstance(result.exception, AbelnetError)
+    assert "neither --intervals nor --memory-limit" in str(result.exception)
+
+
+def test_export_to_onnx(tmp_path: Path) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    pairs = np.random.default_rng(0).uniform(1, 2, (60, 2))
+    LawRegressor().fit(pairs, 1 / (1 / pairs).sum(1)).save(tmp_path / "model")
+    path = tmp_path / "law.onnx"
+    result = RUNNER.invoke(cli.app, ["export", str(tmp_path / "model"), "--to", "onnx", "--out", str(path)])
+    assert result.exit_code == 0, result.output
+    session = runtime.InferenceSession(path)
+    (results,) = session.run(None, {"values": np.array([[1.0], [1.0], [3.0], [6.0]]), "ptr": np.array([0, 1, 4])})
+    np.testing.assert_allclose(results, [[1.0], [1 / 1.5]], rtol=1e-12)
 
 
 def test_no_law_is_one_line(

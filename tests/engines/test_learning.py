@@ -26,21 +26,15 @@ from abelnet.engines.learning import learn_table
 from abelnet.engines.tables import examples_in
 
 FUZZ = int(os.environ.get("ABELNET_FUZZ", "0"))  # other tables in each run; --hypothesis-seed repeats one
-# Runs a command, and prints the peak memory, in bytes, once torch is imported and at the end.
+# Runs a command, and prints its peak memory, in bytes. That of DuckDB, which is apart, is less.
 PEAK = """
 import io, re, sys
 from pathlib import Path
-import torch
-
-def peak():
-    return 1024 * int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1])
-
-imported = peak()
 from abelnet.cli import app
 sys.stdout, output = io.StringIO(), sys.stdout
 app(sys.argv[1:], standalone_mode=False)
-assert not {"scipy", "matplotlib", "pyarrow", "pandas"} & sys.modules.keys()
-print(imported, peak(), file=output)
+assert not {"scipy", "matplotlib", "pyarrow", "pandas", "duckdb"} & sys.modules.keys()
+print(1024 * int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1]), file=output)
 """
 
 
@@ -96,17 +90,12 @@ def test_one_huge_set_among_small_ones_takes_little_memory(form: str, tmp_path: 
         (tmp_path / "t.csv").write_text("\n".join(["s,x,y", *(f"{s},{x!r},{y!r}" for s, x, y in rows)]))
     else:
         pyarrow.parquet.write_table(pa.table({"s": sets, "x": values, "y": results}), tmp_path / "t.parquet")
-    # Padded to the largest, the sets take 1.6 GB. Whole commands grow beyond torch (229 MB) by 125 and 123 MB: by
-    # DuckDB (60 MB, of which 40 MB are its code), sympy (34 MB), kernels of torch (20 MB), other imports and data.
+    # Padded to the largest, the sets take 1.6 GB. PyTorch takes 229 MB, and sympy 34 MB.
     law, written, table = tmp_path / "law", tmp_path / "r.csv", tmp_path / f"t.{form}"
-    for most, *arguments in (
-        (132, "learn", "--target=y", f"--out={law}"),
-        (130, "apply", f"--out={written}", str(law)),
-    ):
+    for arguments in (["learn", "--target=y", f"--out={law}"], ["apply", f"--out={written}", str(law)]):
         command = [sys.executable, "-c", PEAK, *arguments, "--set=s", "--value=x", str(table)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        imported, peak = (int(number) / 1e6 for number in done.stdout.split())
-        assert peak - imported < most, f"{imported:.0f} MB with torch imported, {peak:.0f} MB at the peak"
+        assert int(done.stdout) < 300 * 2**20
     assert len(written.read_text().splitlines()) == 1 + len(sizes)
 
 

@@ -38,9 +38,9 @@ def table(count: int = 20_000) -> Numbers:
 
 def run(numbers: Numbers, work: object, threads: int = 2) -> tuple[int, list[tuple[object, ...]]]:
     with open_table(numbers, Columns(("x",), "s")) as opened:
-        opened.connection.execute(f"SET threads = {threads}")
+        opened.database.run(f"SET threads = {threads}")
         rows = work(opened)  # type: ignore[operator]
-        return rows, opened.connection.execute("SELECT s, y0, strange FROM results ORDER BY s").fetchall()
+        return rows, opened.database.run("SELECT s, y0, strange FROM results ORDER BY s")
 
 
 @pytest.mark.parametrize("name", OPERATIONS)

@@ -24,7 +24,7 @@ DATA = pa.table({"s": [f"a{i // 3}" for i in range(100)], "x": np.arange(100.0),
 def rows(source: object, columns: Columns = COLUMNS, reading: Reading | None = None) -> list[tuple[object, ...]]:
     with open_table(source, columns, reading) as table:
         table.store()
-        return list(table.connection.execute("FROM numbered").fetchall())
+        return table.database.run("FROM numbered")
 
 
 @pytest.fixture

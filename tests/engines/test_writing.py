@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 from abelnet import AbelnetError
+from abelnet.engines.database import open_database
 from abelnet.engines.writing import check_out, write_results
 
 QUERY = "SELECT 'a' AS s, 1.5::DOUBLE AS result UNION ALL SELECT 'b', NULL ORDER BY s"
@@ -18,8 +19,8 @@ ROWS = [("a", 1.5), ("b", None)]
 
 
 def write(path: Path, query: str = QUERY, table: str = "results") -> None:
-    with duckdb.connect() as connection:
-        write_results(connection, query, path, table)
+    with open_database() as database:
+        write_results(database, query, path, table)
 
 
 def test_no_file_of_the_table_is_overwritten(tmp_path: Path) -> None:

@@ -1,0 +1,131 @@
+"""How the cost of ``abelnet apply`` and ``abelnet learn`` grows with rows, sets and dimensions: whole commands.
+
+Prints seconds, seconds of all cores and peak memory, and the cost of one more row by least squares. ``--figure FILE``
+draws the curves, ``--quick`` has tables ten times smaller.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from apply import run
+
+Measured = list[tuple[float, float, float, float]]  # rows, sets or dimensions; seconds; of all cores; MB
+
+
+def prepare(folder: Path, dims: int) -> None:
+    """Saves laws: compound growth in some dimensions, and a curve."""
+    import numpy as np
+
+    from abelnet import LawRegressor
+
+    generator = np.random.default_rng(0)
+    sample = generator.uniform(-0.05, 0.15, (300, 3, dims))
+    LawRegressor().fit(list(sample), (1 + sample).prod(1) - 1).save(folder / f"formula{dims}")
+    one = sample[:, :, 0]
+    grid = np.linspace(-1, 2, 100_001)
+    results = np.interp((one + np.sin(8 * one) / 10).sum(1), grid + np.sin(8 * grid) / 10, grid)
+    LawRegressor().fit(one, results).save(folder / "curve")
+
+
+def write(path: Path, rows: int, sets: int, dims: int = 1) -> Path:
+    """Writes a table, with the result of each set."""
+    import duckdb
+
+    numbers = ", ".join(f"round(random() * 0.2 - 0.05, 6) AS x{k}" for k in range(dims))
+    table = f"SELECT hash(i) % {sets} AS s, {numbers} FROM range({rows}) r(i)"
+    with duckdb.connect() as connection:
+        connection.execute("SELECT setseed(0.5)")
+        connection.execute(f"CREATE TEMP TABLE t AS {table}")
+        connection.execute(
+            f"COPY (SELECT t.*, y FROM t JOIN (SELECT s, exp(sum(ln(1 + x0))) - 1 AS y FROM t GROUP BY s) USING (s)) "
+            f"TO '{path}'"
+        )
+    return path
+
+
+def measure(command: list[str], repeats: int) -> tuple[float, float, float]:
+    seconds, cores, memory = zip(*(run(["-m", "abelnet", *command]) for _ in range(repeats)), strict=True)
+    return median(seconds), median(cores), median(memory)
+
+
+def slope(found: Measured, column: int) -> float:
+    """Returns the cost of one more, by least squares."""
+    import numpy as np
+
+    x, y = np.array([one[0] for one in found]), np.array([one[column] for one in found])
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def draw(path: Path, found: dict[str, Measured]) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), constrained_layout=True)
+    for name, rows in found.items():
+        if "rows" in name:
+            for axis, column in zip(axes, (1, 3), strict=True):
+                axis.plot([one[0] / 1e6 for one in rows], [one[column] for one in rows], "o-", label=name.split(",")[0])
+    for axis, label in zip(axes, ("whole command (s)", "largest process (MB)"), strict=True):
+        axis.set(xlabel="rows (millions)", ylabel=label, ylim=(0, None))
+        axis.legend()
+        axis.grid(alpha=0.3)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--figure", type=Path)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--quick", action="store_true")
+    args = parser.parse_args()
+    unit = 100_000 if args.quick else 1_000_000
+    found: dict[str, Measured] = {}
+    with tempfile.TemporaryDirectory(prefix="abelnet-bench-") as name:
+        folder = Path(name)
+        for dims in (1, 2, 4):
+            prepare(folder, dims)
+
+        def apply(law: str, table: Path, dims: int = 1) -> list[str]:
+            columns = [f"--value=x{k}" for k in range(dims)]
+            return ["apply", str(folder / law), str(table), "--set=s", *columns, "--out", str(folder / "r.parquet")]
+
+        for rows in (unit // 10, unit, 2 * unit, 5 * unit, 10 * unit):
+            table = write(folder / "t.parquet", rows, rows // 10)
+            learn = ["learn", str(table), "--set=s", "--value=x0", "--target=y", "--out", str(folder / "learned")]
+            for kind, command in (
+                ("apply, formula, rows", apply("formula1", table)),
+                ("apply, curve, rows", apply("curve", table)),
+                ("learn, rows", learn),
+            ):
+                found.setdefault(kind, []).append((rows, *measure(command, args.repeats)))
+        for sets in (10, 1000, unit // 10, unit):
+            table = write(folder / "t.parquet", 2 * unit, sets)
+            for law in ("formula", "curve"):
+                command = apply("formula1" if law == "formula" else law, table)
+                found.setdefault(f"apply, {law}, sets of {2 * unit:,} rows", []).append(
+                    (sets, *measure(command, args.repeats))
+                )
+        for dims in (1, 2, 4):
+            table = write(folder / "t.parquet", 2 * unit, unit // 5, dims)
+            found.setdefault(f"apply, formula, dimensions of {2 * unit:,} rows", []).append(
+                (dims, *measure(apply(f"formula{dims}", table, dims), args.repeats))
+            )
+    for kind, rows_found in found.items():
+        print(kind)
+        for count, seconds, cores, memory in rows_found:
+            print(f"  {count:12,.0f}  {seconds:6.2f} s  {cores:6.2f} s of all cores  {memory:5.0f} MB")
+        print(f"  one more: {slope(rows_found, 2) * 1e9:,.0f} ns of a core, {slope(rows_found, 3) * 1e6:,.0f} bytes")
+    if args.figure:
+        draw(args.figure, found)
+    print("load:", ", ".join(f"{one:.1f}" for one in os.getloadavg()))
+
+
+if __name__ == "__main__":
+    main()
