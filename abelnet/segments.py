@@ -2,7 +2,7 @@ r"""Rows of a matrix grouped by set: sums and extremes of each set by the fastes
 
 from __future__ import annotations
 
-__all__ = ["Segments", "composed_gradients", "is_plain", "kernels_for", "set_kernels_enabled"]
+__all__ = ["Segments", "composed_gradients", "has_kernels", "is_plain", "kernels_for", "set_kernels_enabled"]
 
 import importlib
 import importlib.util
@@ -60,6 +60,11 @@ def kernels_for(x: Tensor) -> ModuleType | None:
         return None
     kernels = _kernels()
     return kernels if kernels is not None and x.shape[-1] <= kernels.LARGEST_DIM else None
+
+
+def has_kernels(x: Tensor, *parameters: Tensor) -> bool:
+    """Whether compiled kernels are used for numbers such as these, with these parameters."""
+    return is_plain(x, *parameters) and all(p.dtype == x.dtype for p in parameters) and kernels_for(x) is not None
 
 
 @cache

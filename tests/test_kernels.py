@@ -14,7 +14,6 @@ from abelnet.aggregation import Aggregation
 from abelnet.segments import kernels_for, set_kernels_enabled
 
 kernels = pytest.importorskip("abelnet.kernels", reason="numba is not installed")
-numba = pytest.importorskip("numba")
 
 N, B, DIM = 8192, 700, 8
 
@@ -139,22 +138,6 @@ def test_order_of_sets() -> None:
     assert np.diff(ends).tolist() == torch.bincount(index, minlength=60).tolist()
     assert kernels.order_by_set(index.sort().values.numpy(), 60)[2]
     assert kernels.order_by_set(index[:0].numpy(), 2)[1].tolist() == [0, 0, 0]
-
-
-def test_exponentials_and_logarithms_are_precise() -> None:
-    @numba.njit
-    def both(t, x, powers, logs):  # type: ignore[no-untyped-def]
-        for i in range(len(t)):
-            powers[i], logs[i] = kernels.exp2(t[i]), kernels.log2(x[i])
-
-    t = np.linspace(-125, 126, 100_001, dtype=np.float32)
-    x = np.exp2(np.linspace(-125, 126, 100_001)).astype(np.float32)
-    powers, logs = np.empty_like(t), np.empty_like(t)
-    both(t, x, powers, logs)
-    exact = np.exp2(t.astype(np.float64))
-    assert np.max(np.abs(powers / exact - 1)) < 2 * np.finfo(np.float32).eps
-    error = np.abs(logs - np.log2(x.astype(np.float64)))
-    assert np.max(error / np.maximum(1, np.abs(logs))) < 2 * np.finfo(np.float32).eps
 
 
 def test_few_numbers_and_double_precision_are_left_to_torch() -> None:

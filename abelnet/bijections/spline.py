@@ -16,6 +16,7 @@ from abelnet.bijections.base import Chain, Elementwise
 from abelnet.bijections.elementwise import Affine
 from abelnet.checks import check_count, check_values
 from abelnet.errors import AbelnetError
+from abelnet.segments import composed_gradients, has_kernels
 from abelnet.symbols import piecewise, symbolic_number
 
 if TYPE_CHECKING:
@@ -102,31 +103,16 @@ class RationalQuadraticSpline(Elementwise):
     def forward(self, x: Tensor) -> Tensor:
         check_values("x", x, self.dim)
         xs, ys, slopes = self._knots()
-        inside, piece = _find(x, xs, xs, ys, slopes)
-        z = (inside - piece.x0) / piece.width
-        curve = piece.mean * z**2 + piece.slope0 * z * (1 - z)
-        y = piece.y0 + piece.height * curve / (piece.mean + piece.bend * z * (1 - z))
-        return _with_tails(
-            x, xs, y, ys[:, 0] + slopes[:, 0] * (x - xs[:, 0]), ys[:, -1] + slopes[:, -1] * (x - xs[:, -1])
-        )
+        if has_kernels(x, xs):
+            return _compiled(x, (xs, ys, slopes), False)
+        return _values(x, xs, ys, slopes)
 
     def inverse(self, y: Tensor) -> Tensor:
         check_values("y", y, self.dim)
         xs, ys, slopes = self._knots()
-        inside, piece = _find(y, ys, xs, ys, slopes)
-        rise = inside - piece.y0
-        a = piece.height * (piece.mean - piece.slope0) + rise * piece.bend
-        b = piece.height * piece.slope0 - rise * piece.bend
-        c = -piece.mean * rise
-        # Rounding can make the discriminant negative. Each of the two forms of the root is used where it does not
-        # subtract nearly equal numbers.
-        root = (b**2 - 4 * a * c).clamp(min=torch.finfo(y.dtype).tiny).sqrt()
-        direct = b >= 0
-        numerator = torch.where(direct, 2 * c, root - b)
-        x = piece.x0 + piece.width * numerator / torch.where(direct, -b - root, 2 * a)
-        return _with_tails(
-            y, ys, x, xs[:, 0] + (y - ys[:, 0]) / slopes[:, 0], xs[:, -1] + (y - ys[:, -1]) / slopes[:, -1]
-        )
+        if has_kernels(y, xs):
+            return _compiled(y, (xs, ys, slopes), True)
+        return _inverses(y, xs, ys, slopes)
 
     def log_slope(self, x: Tensor) -> Tensor:
         check_values("x", x, self.dim)
@@ -265,6 +251,95 @@ def spline_through(
 def _soften(x: Tensor, limit: float) -> Tensor:
     """Bounds parameters smoothly by the limit; the identity near 0."""
     return x / (1 + x.abs() / limit)
+
+
+def _values(x: Tensor, xs: Tensor, ys: Tensor, slopes: Tensor) -> Tensor:
+    """Returns the values of splines through knots."""
+    inside, piece = _find(x, xs, xs, ys, slopes)
+    z = (inside - piece.x0) / piece.width
+    curve = piece.mean * z**2 + piece.slope0 * z * (1 - z)
+    y = piece.y0 + piece.height * curve / (piece.mean + piece.bend * z * (1 - z))
+    return _with_tails(x, xs, y, ys[:, 0] + slopes[:, 0] * (x - xs[:, 0]), ys[:, -1] + slopes[:, -1] * (x - xs[:, -1]))
+
+
+def _inverses(y: Tensor, xs: Tensor, ys: Tensor, slopes: Tensor) -> Tensor:
+    """Returns where splines through knots have these values."""
+    inside, piece = _find(y, ys, xs, ys, slopes)
+    rise = inside - piece.y0
+    a = piece.height * (piece.mean - piece.slope0) + rise * piece.bend
+    b = piece.height * piece.slope0 - rise * piece.bend
+    c = -piece.mean * rise
+    # Rounding can make the discriminant negative. Each of the two forms of the root is used where it does not
+    # subtract nearly equal numbers.
+    root = (b**2 - 4 * a * c).clamp(min=torch.finfo(y.dtype).tiny).sqrt()
+    direct = b >= 0
+    numerator = torch.where(direct, 2 * c, root - b)
+    x = piece.x0 + piece.width * numerator / torch.where(direct, -b - root, 2 * a)
+    return _with_tails(y, ys, x, xs[:, 0] + (y - ys[:, 0]) / slopes[:, 0], xs[:, -1] + (y - ys[:, -1]) / slopes[:, -1])
+
+
+def _compiled(x: Tensor, knots: tuple[Tensor, ...], is_inverse: bool) -> Tensor:
+    """Returns values or inverses by compiled kernels."""
+    y: Tensor = _Compiled.apply(x.reshape(-1, x.shape[-1]), *knots, is_inverse)  # type: ignore[no-untyped-call]
+    return y.reshape(x.shape)
+
+
+def _pieces(xs: Tensor, ys: Tensor, slopes: Tensor) -> Tensor:
+    """Returns the rows of each piece that kernels read; see :mod:`abelnet.bijections.splining`."""
+    outside = torch.ones_like(xs[:, :1])
+    widths = xs.diff()
+    inverse = torch.cat((outside, 1 / torch.where(widths > 0, widths, 1), outside), -1)
+    heights = torch.cat((0 * outside, ys.diff(), 0 * outside), -1)
+    first, last = torch.cat((slopes[:, :1], slopes), -1), torch.cat((outside, slopes[:, 1:], outside), -1)
+    corners = [torch.cat((knots[:, :1], knots), -1) for knots in (xs, ys)]
+    numbers = torch.arange(heights.shape[-1], dtype=xs.dtype).expand_as(heights)
+    return torch.stack((*corners, inverse, heights, first, last, numbers)).permute(2, 0, 1).contiguous()
+
+
+class _Compiled(torch.autograd.Function):
+    """Splines through knots, or their inverses, by compiled kernels."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, xs: Tensor, ys: Tensor, slopes: Tensor, is_inverse: bool) -> Tensor:
+        from abelnet.bijections import splining  # numba takes a second to import
+
+        x = x.contiguous()
+        table, result = _pieces(xs, ys, slopes), torch.empty(x.shape)
+        kernel = splining.spline_inverse if is_inverse else splining.spline
+        kernel(x.detach().numpy(), table.numpy(), result.numpy())
+        ctx.is_inverse = is_inverse
+        ctx.save_for_backward(x, xs, ys, slopes, result)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        from abelnet.bijections import splining
+
+        x, *knots, result = ctx.saved_tensors
+        if torch.is_grad_enabled():  # of higher order
+            return *composed_gradients(_inverses if ctx.is_inverse else _values, (x, *knots), gradient), None
+        with torch.enable_grad():
+            leaves = [knot.detach().double().requires_grad_() for knot in knots]
+            table = _pieces(*leaves)
+        rows = table.detach()
+        of_x, sums = torch.empty(x.shape), torch.zeros(len(rows), x.shape[-1], splining.GRADIENTS, dtype=torch.float64)
+        splining.spline_gradient(
+            (result if ctx.is_inverse else x).detach().numpy(),
+            rows.float().numpy(),
+            gradient.contiguous().numpy(),
+            ctx.is_inverse,
+            of_x.numpy(),
+            sums.numpy(),
+        )
+        of_rows = torch.zeros_like(rows)
+        of_rows[:, : splining.GRADIENTS] = sums.transpose(1, 2)
+        # The curve of a bin does not change if all three slopes change by one factor, which gives that by the mean one.
+        inverse, height, first, last = (rows[1:-1, k] for k in range(2, 6))
+        of_log_mean = -(first * of_rows[1:-1, 4] + last * of_rows[1:-1, 5])
+        of_rows[1:-1, 2] += of_log_mean / inverse
+        of_rows[1:-1, 3] += torch.where(height > 0, of_log_mean / height, 0)
+        found = torch.autograd.grad(table, leaves, of_rows)
+        return of_x, *(one.to(x.dtype) for one in found), None
 
 
 def _find(x: Tensor, edges: Tensor, xs: Tensor, ys: Tensor, slopes: Tensor) -> tuple[Tensor, _Bin]:

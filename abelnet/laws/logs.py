@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -46,7 +47,7 @@ class LogSum:
     def reduce(self, u: Tensor, multisets: Multisets) -> Tensor:
         """Returns :math:`u_1 * \\dots * u_n` of each set: rows :math:`(N, d)` to :math:`(*, d)`."""
         if (kernels := multisets.kernels(u)) is not None:
-            return self._normalized(_fused(u, self.rate, None, multisets, kernels), multisets)
+            return _fused(u, self.rate, None, self.exponent, multisets, kernels)
         rate = self.rate
         segments = multisets.segments(u) if rate is None else multisets.segments(u, rate)
         if multisets.element_weights is not None:
@@ -69,7 +70,7 @@ class LogSum:
         x = x if not bool(offset.any()) else x + offset
         if (kernels := multisets.kernels(x)) is None:
             return self.reduce(torch.maximum(x, least).log(), multisets)
-        return self._normalized(_fused(x, self.rate, least, multisets, kernels), multisets)
+        return _fused(x, self.rate, least, self.exponent, multisets, kernels)
 
     def _normalized(self, result: Tensor, multisets: Multisets) -> Tensor:
         if self.exponent == 0:
@@ -184,17 +185,18 @@ def _fused(
     u: Tensor,
     rate: Tensor | None,
     least: Tensor | None,
+    exponent: float,
     multisets: Multisets,
     kernels: tuple[Segments, ModuleType],
 ) -> Tensor:
-    """Returns the log-sum-exp of rows, or of their logarithms if ``least`` is given, by compiled kernels."""
+    """Returns the fold of rows, or of their logarithms if ``least`` is given, by compiled kernels."""
     rate = torch.ones(u.shape[-1]) if rate is None else rate.expand(u.shape[-1])
-    result: Tensor = _Fused.apply(u, rate, least, multisets, *kernels)  # type: ignore[no-untyped-call]
+    result: Tensor = _Fused.apply(u, rate, least, exponent, multisets, *kernels)  # type: ignore[no-untyped-call]
     return result.reshape(*multisets.shape, u.shape[-1])
 
 
 class _Fused(torch.autograd.Function):
-    r""":math:`\frac{1}{k} \log \sum_i e^{k u_i}` of each set; weights are computed again for the gradient."""
+    r""":math:`\frac{1}{k} (\log \sum_i e^{k u_i} - a \log n)` of each set; weights are found again for the gradient."""
 
     @staticmethod
     def forward(
@@ -202,6 +204,7 @@ class _Fused(torch.autograd.Function):
         u: Tensor,
         rate: Tensor,
         least: Tensor | None,
+        exponent: float,
         multisets: Multisets,
         segments: Segments,
         kernels: ModuleType,
@@ -210,8 +213,9 @@ class _Fused(torch.autograd.Function):
         limit = torch.full_like(rate, tiny) if least is None else least.to(u.dtype).clamp_min(tiny).expand_as(rate)
         given = torch.stack((rate.sign(), rate * (1 if logs else _LOG2_E), limit)).detach().numpy()
         top, total, result = (u.new_empty(segments.count, u.shape[-1]) for _ in range(3))
-        segments.run(kernels.log_sum_exp, u, [given, logs], [top, total, result])
-        ctx.others = multisets, segments, kernels, [given, logs]
+        fixed = [given, logs, np.float32(exponent)]
+        segments.run(kernels.log_sum_exp, u, fixed, [top, total, result])
+        ctx.others = multisets, segments, kernels, fixed
         ctx.save_for_backward(u, rate, least, top, total)
         return result
 
@@ -223,13 +227,15 @@ class _Fused(torch.autograd.Function):
 
             def plain(u: Tensor, rate: Tensor) -> Tensor:
                 logs = u if least is None else torch.maximum(u, least).log()
-                return _log_sum_exp(rate * logs, multisets).reshape(gradient.shape) / rate
+                counts: Tensor = float(given[2]) * segments.sizes.clamp_min(1).log()[:, None]
+                folds: Tensor = (_log_sum_exp(rate * logs, multisets).reshape(gradient.shape) - counts) / rate
+                return folds
 
-            return *composed_gradients(plain, (u, rate), gradient), None, None, None, None
+            return *composed_gradients(plain, (u, rate), gradient), None, None, None, None, None
         of_u, of_rate = torch.empty(u.shape, dtype=u.dtype), torch.zeros(u.shape[-1], dtype=torch.float64)
         segments.run(kernels.log_sum_exp_gradient, u, given, [top, total, gradient.contiguous()], [of_u], [of_rate])
         # The kernel has exponents of 2.
-        return of_u, (of_rate * math.log(2) / rate.square()).to(rate.dtype), None, None, None, None
+        return of_u, (of_rate * math.log(2) / rate.square()).to(rate.dtype), None, None, None, None, None
 
 
 def log_sum(x: Tensor, offset: Tensor, least: Tensor, multisets: Multisets) -> Tensor:

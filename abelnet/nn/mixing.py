@@ -1,207 +1,206 @@
 r"""The formulas of a gated bank, compiled by numba: all laws of a set are folded while it is in the cache.
 
-Imported on first use, by :mod:`abelnet.nn.mixture`; see :mod:`abelnet.kernels` for how kernels are written.
+Imported on first use, by :mod:`abelnet.nn.mixture`; see :mod:`abelnet.lanes` for how kernels are written.
 """
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
 
 from __future__ import annotations
 
-__all__ = ["EXPONENTIALS", "FORMULAS", "KEPT", "POWERS", "mix", "mix_gradient"]
+__all__ = ["EXPONENTIALS", "FORMULAS", "POWERS", "mix", "mix_gradient"]
 
 import math
 
 import numpy as np
 from numba import njit
 
-from abelnet.kernels import TINY, WIDTH, compiled, exp2, fetch, log2
+from abelnet.kernels import TINY, compiled
+from abelnet.lanes import (
+    LANES,
+    address,
+    any_of,
+    double,
+    double_zeros,
+    exp2,
+    fetch,
+    fill,
+    first,
+    item,
+    load,
+    log2,
+    maximum,
+    minimum,
+    single,
+    size,
+    store,
+    where,
+)
 
 # Number of log-sum-exp and of power sums, and of all laws: a polynomial, mean, maximum, minimum, geometric mean,
 # product, and for each rate and exponent a sum and a mean.
 EXPONENTIALS, POWERS = 4, 3
 _SUMS = EXPONENTIALS + POWERS
 FORMULAS = 6 + 2 * _SUMS
-# What is kept of each set: its largest and smallest element, its sum, the sum of logarithms, and those of powers of 2.
-KEPT = 4 + _SUMS
 # Rows of coefficients that are given: units per element, gamma, shift, the factor of products; then rates, exponents,
 # and weights of laws. Logarithms, rates and exponents are of powers of 2.
 _UNIT, _GAMMA, _SHIFT, _FACTOR, _RATE = 0, 1, 2, 3, 4
 _WEIGHT = _RATE + _SUMS
 # Flags of what is used: the polynomial, the mean, extremes, logarithms, then each rate and exponent.
 _USE_SUMS = 4
-_AHEAD = 12
+# Rows, and sets, whose sum is rounded to single precision; sums of more are added in double precision.
+_BLOCK = 64
+# Rows that are fetched ahead.
+_AHEAD = 16
+inlined = njit(forceinline=True)
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _SMALLEST = np.float32(1e-6)  # as in members
 _LOG_LIMIT = np.float32(30 * math.log2(math.e))
-_NEAREST, _FARTHEST, _HUGE = math.exp(-30), math.exp(30), 1e150
+_LEAST_POWER, _LARGEST_POWER = np.float32(math.exp(-30)), np.float32(math.exp(30))
+_NEAREST, _FARTHEST = math.exp(-30), math.exp(30)
+# Partial products are cut off here, which needs no thought if factors are mild and few.
+_HUGE, _MILD, _FEW = 1e150, np.float32(16), 100
+_HUGE_SINGLE = 1e37
 
 
-@njit(inline="always")
-def _limited(t):
-    t = _LOG_LIMIT if t > _LOG_LIMIT else t
-    return exp2(-_LOG_LIMIT if t < -_LOG_LIMIT else t)
+@inlined
+def _read(x, rows, start, stop, last, d, column, mask, unit, use_logs, z, logs):
+    """Reads a set in units into the cache; returns its extremes, its sum, and the sum of logarithms."""
+    high, low, everything = fill(-np.inf), fill(np.inf), first(LANES)
+    total, total_logs = double_zeros(), double_zeros()
+    for begin in range(start, stop, _BLOCK):
+        part, part_logs = fill(_ZERO), fill(_ZERO)
+        for i in range(begin, min(begin + _BLOCK, stop)):
+            fetch(x, item(rows, min(i + _AHEAD, last)) * d + column)
+            one = load(x, item(rows, i) * d + column, mask) * unit
+            store(z, (i - start) * LANES, everything, one)
+            high, low = maximum(one, high), minimum(one, low)
+            part = part + one
+            if use_logs:
+                log = log2(maximum(one, _SMALLEST))
+                store(logs, (i - start) * LANES, everything, log)
+                part_logs = part_logs + log
+        total, total_logs = total + double(part), total_logs + double(part_logs)
+    return high, low, single(total), single(total_logs)
 
 
-@njit(inline="always")
-def _cut(y, limit):
-    y = y if y < limit else limit
-    return y if y > -limit else -limit
+@inlined
+def _add_powers(z, count, extreme, rate):
+    everything, total = first(LANES), double_zeros()
+    for begin in range(0, count, _BLOCK):
+        part = fill(_ZERO)
+        for i in range(begin, min(begin + _BLOCK, count)):
+            part = part + exp2((load(z, i * LANES, everything) - extreme) * rate)
+        total = total + double(part)
+    return maximum(single(total), TINY)
 
 
-@compiled
-def _read(x, rows, start, stop, last, unit, use_logs, z, logs, kept):
-    """Reads a set in units into the cache, with its extremes, its sum, and the logarithms and their sum."""
-    d = x.shape[1]
-    work = np.empty((5, WIDTH), np.float32)
-    for j in range(d):
-        work[0, j] = unit[j]
-        work[1, j] = -np.inf
-        work[2, j] = np.inf
-        work[3, j] = work[4, j] = _ZERO
-    for i in range(stop - start):
-        row = rows[start + i]
-        fetch(x, rows[min(start + i + _AHEAD, last)])
-        for j in range(d):
-            one = x[row, j] * work[0, j]
-            z[i, j] = one
-            work[1, j] = one if one > work[1, j] else work[1, j]
-            work[2, j] = one if one < work[2, j] else work[2, j]
-            work[3, j] += one
-        if use_logs:
-            for j in range(d):
-                one = z[i, j]
-                log = log2(one if one > _SMALLEST else _SMALLEST)
-                logs[i, j] = log
-                work[4, j] += log
-    for j in range(d):
-        kept[0, j] = work[1, j]
-        kept[1, j] = work[2, j]
-    for j in range(d):
-        kept[2, j] = work[3, j]
-        kept[3, j] = work[4, j]
+@inlined
+def _keep_powers(z, count, extreme, rate, powers):
+    """Writes the powers; returns their sum, and that of their products with the exponents."""
+    everything, total, moment = first(LANES), double_zeros(), double_zeros()
+    for begin in range(0, count, _BLOCK):
+        part, part_moment = fill(_ZERO), fill(_ZERO)
+        for i in range(begin, min(begin + _BLOCK, count)):
+            t = (load(z, i * LANES, everything) - extreme) * rate
+            power = exp2(t)
+            store(powers, i * LANES, everything, power)
+            part, part_moment = part + power, part_moment + power * t
+        total, moment = total + double(part), moment + double(part_moment)
+    return maximum(single(total), TINY), single(moment)
 
 
-@compiled
-def _extreme(kept, rate, is_log, d, result):
-    """Writes what powers are measured from: the extreme by the sign of the rate."""
-    top, bottom = kept[0], kept[1]
-    for j in range(d):
-        result[j] = top[j] if rate[j] > _ZERO else bottom[j]
+@inlined
+def _spread_powers(powers, count, factor, result):
+    """Adds the gradient by elements or logarithms."""
+    everything = first(LANES)
+    for i in range(count):
+        found = load(result, i * LANES, everything) + factor * load(powers, i * LANES, everything)
+        store(result, i * LANES, everything, found)
+
+
+@inlined
+def _extreme(high, low, rate, is_log):
+    """Returns what powers are measured from: the extreme by the sign of the rate."""
+    one = where(rate > _ZERO, high, low)
     if is_log:
-        for j in range(d):
-            result[j] = log2(result[j] if result[j] > _SMALLEST else _SMALLEST)
+        one = log2(maximum(one, _SMALLEST))
+    return one
 
 
-@compiled
-def _add_powers(z, size, extreme, rate, d, total):
-    for j in range(d):
-        total[j] = _ZERO
-    for i in range(size):
-        for j in range(d):
-            total[j] += exp2((z[i, j] - extreme[j]) * rate[j])
+@inlined
+def _limited(t):
+    return exp2(maximum(minimum(t, _LOG_LIMIT), -_LOG_LIMIT))
 
 
-@compiled
-def _spread_powers(z, size, coefficients, d, result, moment):
-    """Adds the gradient by elements or logarithms; coefficients are the extreme, the rate and the factor, packed."""
-    for j in range(d):
-        moment[j] = _ZERO
-    for i in range(size):
-        for j in range(d):
-            t = (z[i, j] - coefficients[j]) * coefficients[WIDTH + j]
-            w = coefficients[2 * WIDTH + j] * exp2(t)
-            result[i, j] += w
-            moment[j] += w * t
+@inlined
+def _power_sum(extreme, total, inverse, log_count, is_log):
+    """Returns the results of one rate or exponent: the sum and the mean."""
+    fold = extreme + log2(total) * inverse
+    mean = fold - log_count * inverse
+    if is_log:
+        fold, mean = _limited(fold), _limited(mean)
+    return fold, mean
 
 
-@compiled
-def _multiply(z, size, d, products, work):
-    """Writes partial products of factors, and the fold and its slope by gamma, by the law itself.
-
-    Rows of ``work``, packed, are gamma, its inverse, the shift, the fold and the slope.
-    """
-    for j in range(d):
-        work[3 * WIDTH + j] = 0.0
-        work[4 * WIDTH + j] = 0.0
-    products[0, :] = 1.0
-    for i in range(size):
-        before, after = products[i], products[i + 1]
-        for j in range(d):
-            fold, slope, inverse = work[3 * WIDTH + j], work[4 * WIDTH + j], work[WIDTH + j]
-            u = np.float64(z[i, j]) + work[2 * WIDTH + j]
-            factor = 1 + work[j] * u
-            is_near = abs(factor) < 1e-6
-            least = -1e-6 if factor < 0 else 1e-6
-            factor = least if is_near else factor
-            near = (factor - 1) * inverse
-            steeper, more = -near * inverse, fold * u
-            slope = slope * factor + (steeper if is_near else more)
-            fold = fold * factor + (near if is_near else u)
-            product = before[j] * factor
-            slope = slope if slope < _HUGE else _HUGE
-            fold = fold if fold < _HUGE else _HUGE
-            product = product if product < _HUGE else _HUGE
-            work[4 * WIDTH + j] = slope if slope > -_HUGE else -_HUGE
-            work[3 * WIDTH + j] = fold if fold > -_HUGE else -_HUGE
-            after[j] = product if product > -_HUGE else -_HUGE
+@inlined
+def _cut(y, limit):
+    return maximum(minimum(y, limit), -limit)
 
 
-@compiled
-def _polynomial(product, work, d, result):
-    for j in range(d):
-        size = abs(product[j])
-        size = size if size > _NEAREST else _NEAREST
-        size = size if size < _FARTHEST else _FARTHEST
-        size = -size if product[j] < 0 else size
-        is_near = (product[j] > 0.5) & (product[j] < 2.0)
-        far = (size - 1) * work[WIDTH + j]
-        result[j] = (work[3 * WIDTH + j] if is_near else far) - work[2 * WIDTH + j]
+@inlined
+def _is_mild(high, low, gamma, shift, count):
+    """Whether no factor is near 0, and no partial product far out."""
+    a, b = gamma * (high + shift) + _ONE, gamma * (low + shift) + _ONE
+    least, most = minimum(a, b), maximum(a, b)
+    return count <= _FEW and not any_of((least < _ONE / _MILD) | (most > _MILD))
 
 
-@compiled
-def _lower(kept, given, use, size, d, results, work):
-    """Writes the result of each law that is used, from what is kept of a set."""
-    count, log_count = np.float32(size), np.float32(math.log2(size))
-    if use[1]:
-        one, total = results[1], kept[2]
-        for j in range(d):
-            one[j] = total[j] / count
-    if use[2]:
-        results[2, :d] = kept[0, :d]
-        results[3, :d] = kept[1, :d]
-    if use[3]:
-        one, total = results[4], kept[3]
-        for j in range(d):
-            one[j] = _limited(total[j] / count)
-        one, factor = results[5], given[_FACTOR]
-        for j in range(d):
-            one[j] = _limited(total[j] + (count - _ONE) * factor[j])
-    for k in range(_SUMS):
-        if not use[_USE_SUMS + k]:
-            continue
-        is_log = k >= EXPONENTIALS
-        rate, total, fold, mean = given[_RATE + k], kept[4 + k], results[6 + 2 * k], results[7 + 2 * k]
-        _extreme(kept, rate, is_log, d, work)
-        for j in range(d):
-            fold[j] = work[j] + log2(total[j] if total[j] > TINY else TINY) / rate[j]
-        for j in range(d):
-            mean[j] = fold[j] - log_count / rate[j]
-        if is_log:
-            for j in range(d):
-                fold[j] = _limited(fold[j])
-            for j in range(d):
-                mean[j] = _limited(mean[j])
+@inlined
+def _multiply(z, count, gamma, shift, is_mild):
+    """Returns the polynomial, the product of its factors, and its slope by gamma, by the law itself."""
+    everything, gamma, shift = first(LANES), double(gamma), double(shift)
+    fold, slope, product, inverse = double_zeros(), double_zeros(), double_zeros() + 1.0, 1.0 / gamma
+    if is_mild:
+        for i in range(count):
+            u = double(load(z, i * LANES, everything)) + shift
+            factor = gamma * u + 1.0
+            slope = slope * factor + fold * u
+            fold = fold * factor + u
+            product = product * factor
+    else:
+        for i in range(count):
+            u = double(load(z, i * LANES, everything)) + shift
+            factor = gamma * u + 1.0
+            is_near = size(factor) < 1e-6
+            factor = where(is_near, where(factor < 0.0, double_zeros() - 1e-6, 1e-6), factor)
+            near = (factor - 1.0) * inverse
+            slope = _cut(slope * factor + where(is_near, (0.0 - near) * inverse, fold * u), _HUGE)
+            fold = _cut(fold * factor + where(is_near, near, u), _HUGE)
+            product = _cut(product * factor, _HUGE)
+    limited = maximum(minimum(size(product), _FARTHEST), _NEAREST)
+    limited = where(product < 0.0, 0.0 - limited, limited)
+    is_one = (product > 0.5) & (product < 2.0)
+    result = where(is_one, fold, (limited - 1.0) * inverse) - shift
+    # Where the product is cut off, the slope is that of the limit, whose own logarithm is constant.
+    is_inside = (size(product) >= _NEAREST) & (size(product) <= _FARTHEST)
+    outside = where(size(product) > 1.0, limited, 0.0)
+    slope = where(is_inside, slope, (1.0 - outside) * inverse * inverse)
+    product = where(is_inside, product, 0.0)
+    return single(_cut(result, _HUGE_SINGLE)), single(product), single(_cut(slope, _HUGE_SINGLE))
 
 
-@njit(inline="always")
-def _law_is_used(use, law):
-    if law < 2:
-        return use[law]
-    if law < 6:
-        return use[2] if law < 4 else use[3]
-    return use[_USE_SUMS + (law - 6) // 2]
+@inlined
+def _spread_products(z, count, gamma, shift, factor, result):
+    """Adds the gradient by elements: the factor, divided by that of each; returns their sum."""
+    everything, total = first(LANES), fill(_ZERO)
+    for i in range(count):
+        own = gamma * (load(z, i * LANES, everything) + shift) + _ONE
+        found = where(size(own) < _SMALLEST, _ZERO, factor / own)
+        store(result, i * LANES, everything, load(result, i * LANES, everything) + found)
+        total = total + found
+    return total
 
 
-@njit(inline="always")
+@njit
 def _longest(ends):
     longest = 0
     for s in range(len(ends) - 1):
@@ -209,204 +208,192 @@ def _longest(ends):
     return longest
 
 
+@njit
+def _mix(x, rows, ends, given, inverses, use, limit, result, z, logs):
+    d, last = x.shape[1], max(ends[-1] - 1, 0)
+    x, rows, given, inverses = address(x), address(rows), address(given), address(inverses)
+    z, logs, result = address(z), address(logs), address(result)
+    use_logs = use[3] | use[_USE_SUMS + EXPONENTIALS :].any()
+    for s in range(len(ends) - 1):
+        start, stop = ends[s], ends[s + 1]
+        count = np.float32(stop - start)
+        log_count = np.float32(math.log2(max(stop - start, 1)))
+        for c in range(0, d, LANES):
+            mask, mixed = first(d - c), fill(_ZERO)
+            if stop == start:
+                store(result, s * d + c, mask, mixed)
+                continue
+            high, low, total, total_logs = _read(
+                x, rows, start, stop, last, d, c, mask, load(given, _UNIT * d + c, mask), use_logs, z, logs
+            )
+            if use[0]:
+                gamma, shift = load(given, _GAMMA * d + c, mask), load(given, _SHIFT * d + c, mask)
+                is_mild = _is_mild(high, low, gamma, shift, stop - start)
+                polynomial, _, _ = _multiply(z, stop - start, gamma, shift, is_mild)
+                mixed = mixed + load(given, _WEIGHT * d + c, mask) * _cut(polynomial, limit)
+            if use[1]:
+                mixed = mixed + load(given, (_WEIGHT + 1) * d + c, mask) * _cut(total / count, limit)
+            if use[2]:
+                mixed = mixed + load(given, (_WEIGHT + 2) * d + c, mask) * _cut(high, limit)
+                mixed = mixed + load(given, (_WEIGHT + 3) * d + c, mask) * _cut(low, limit)
+            if use[3]:
+                product = total_logs + (count - _ONE) * load(given, _FACTOR * d + c, mask)
+                mixed = mixed + load(given, (_WEIGHT + 4) * d + c, mask) * _cut(_limited(total_logs / count), limit)
+                mixed = mixed + load(given, (_WEIGHT + 5) * d + c, mask) * _cut(_limited(product), limit)
+            for k in range(_SUMS):
+                if use[_USE_SUMS + k]:
+                    is_log, rate = k >= EXPONENTIALS, load(given, (_RATE + k) * d + c, mask)
+                    extreme = _extreme(high, low, rate, is_log)
+                    powers = _add_powers(logs if is_log else z, stop - start, extreme, rate)
+                    fold, mean = _power_sum(extreme, powers, load(inverses, k * d + c, mask), log_count, is_log)
+                    mixed = mixed + load(given, (_WEIGHT + 6 + 2 * k) * d + c, mask) * _cut(fold, limit)
+                    mixed = mixed + load(given, (_WEIGHT + 7 + 2 * k) * d + c, mask) * _cut(mean, limit)
+            store(result, s * d + c, mask, mixed)
+
+
 @compiled
-def mix(x, rows, ends, given, use, limit, kept, result):
-    """Writes the results of laws, weighted, for each set that is not empty, and what is kept for the gradient.
+def mix(x, rows, ends, given, use, limit, result):
+    """Writes the results of laws of each set, weighted; 0 if it is empty.
 
     Arguments:
         given: Coefficients, with shape (4 + sums + laws, d); see above.
         use: Flags of what is used.
         limit: Size beyond which results of laws are cut off.
-        kept: Shape (B, KEPT, d), written.
         result: Shape (B, d), written.
     """
-    d, last = x.shape[1], len(rows) - 1
     longest = _longest(ends)
-    z, logs = np.empty((longest, d), np.float32), np.empty((longest, d), np.float32)
-    products, work64 = np.empty((longest + 1 if use[0] else 1, d), np.float64), _packed(given, d)
-    results, work = np.zeros((FORMULAS, d), np.float32), np.empty(d, np.float32)
+    z, logs = np.empty((longest, LANES), np.float32), np.empty((longest, LANES), np.float32)
+    _mix(x, rows, ends, given, _ONE / given[_RATE:_WEIGHT], use, limit, result, z, logs)
+
+
+@inlined
+def _add(sums, place, mask, value):
+    store(sums, place, mask, load(sums, place, mask) + value)
+
+
+@inlined
+def _share(y, given, place, mask, gradient, limit, sums):
+    """Returns the gradient by the result of one law, and adds that by its weight, which is at this place."""
+    _add(sums, place, mask, gradient * _cut(y, limit))
+    return where(size(y) <= limit, gradient * load(given, place, mask), _ZERO)
+
+
+@inlined
+def _number_of(z, count, one):
+    """Returns how many elements are equal to one."""
+    everything, number = first(LANES), fill(_ZERO)
+    for i in range(count):
+        number = where(load(z, i * LANES, everything) == one, number + _ONE, number)
+    return number
+
+
+@inlined
+def _start(z, count, flat, high, at_high, low, at_low, result):
+    """Writes the gradient by elements that is the same for all, and that by the extremes."""
+    everything = first(LANES)
+    for i in range(count):
+        one = load(z, i * LANES, everything)
+        found = where(one == high, flat + at_high, flat)
+        store(result, i * LANES, everything, where(one == low, found + at_low, found))
+
+
+@inlined
+def _write(rows, start, count, d, column, mask, unit, use_logs, z, of_z, of_logs, result):
+    """Writes the gradient by rows, from those by elements and by logarithms."""
+    everything = first(LANES)
+    for i in range(count):
+        found = load(of_z, i * LANES, everything)
+        if use_logs:
+            one = load(z, i * LANES, everything)
+            found = found + where(one < _SMALLEST, _ZERO, load(of_logs, i * LANES, everything) / one)
+        store(result, item(rows, start + i) * d + column, mask, found * unit)
+
+
+@njit
+def _mix_gradient(x, rows, ends, given, inverses, use, limit, gradient, result, buffers, sums):
+    d, last, everything = x.shape[1], max(ends[-1] - 1, 0), first(LANES)
+    x, rows, given, inverses = address(x), address(rows), address(given), address(inverses)
+    z, logs, powers = address(buffers[0]), address(buffers[1]), address(buffers[2])
+    of_z, of_logs = address(buffers[3]), address(buffers[4])
+    sums, result, gradient = address(sums), address(result), address(gradient)
     use_logs = use[3] | use[_USE_SUMS + EXPONENTIALS :].any()
     for s in range(len(ends) - 1):
-        start, stop = ends[s], ends[s + 1]
-        size, own, mixed = stop - start, kept[s], result[s]
-        mixed[:] = _ZERO
-        if size == 0:
-            continue
-        _read(x, rows, start, stop, last, given[_UNIT], use_logs, z, logs, own)
-        for k in range(_SUMS):
-            if use[_USE_SUMS + k]:
-                is_log = k >= EXPONENTIALS
-                _extreme(own, given[_RATE + k], is_log, d, work)
-                _add_powers(logs if is_log else z, size, work, given[_RATE + k], d, own[4 + k])
-        if use[0]:
-            _multiply(z, size, d, products, work64)
-            _polynomial(products[size], work64, d, results[0])
-        _lower(own, given, use, size, d, results, work)
-        for law in range(FORMULAS):
-            if _law_is_used(use, law):
-                one, weight = results[law], given[_WEIGHT + law]
-                for j in range(d):
-                    mixed[j] += weight[j] * _cut(one[j], limit)
+        start, number = ends[s], ends[s + 1] - ends[s]
+        count, log_count = np.float32(number), np.float32(math.log2(max(number, 1)))
+        for c in range(0, d if number > 0 else 0, LANES):
+            mask = first(d - c)
+            g, unit = load(gradient, s * d + c, mask), load(given, _UNIT * d + c, mask)
+            for i in range(number):
+                fetch(result, item(rows, min(start + i + _AHEAD, last)) * d + c)
+            high, low, total, total_logs = _read(
+                x, rows, start, start + number, last, d, c, mask, unit, use_logs, z, logs
+            )
+            flat = fill(_ZERO)
+            if use[1]:
+                flat = _share(total / count, given, (_WEIGHT + 1) * d + c, mask, g, limit, sums) / count
+            if use[2]:
+                at_high = _share(high, given, (_WEIGHT + 2) * d + c, mask, g, limit, sums) / _number_of(z, number, high)
+                at_low = _share(low, given, (_WEIGHT + 3) * d + c, mask, g, limit, sums) / _number_of(z, number, low)
+            else:
+                at_high, at_low = fill(_ZERO), fill(_ZERO)
+            _start(z, number, flat, high, at_high, low, at_low, of_z)
+            if use[0]:
+                gamma, shift = load(given, _GAMMA * d + c, mask), load(given, _SHIFT * d + c, mask)
+                is_mild = _is_mild(high, low, gamma, shift, number)
+                polynomial, product, slope = _multiply(z, number, gamma, shift, is_mild)
+                share = _share(polynomial, given, _WEIGHT * d + c, mask, g, limit, sums)
+                found = _spread_products(z, number, gamma, shift, share * product, of_z)
+                _add(sums, _SHIFT * d + c, mask, found - share)
+                _add(sums, _GAMMA * d + c, mask, share * slope)
+            if use_logs:
+                flat = fill(_ZERO)
+                if use[3]:
+                    mean = total_logs / count
+                    product = total_logs + (count - _ONE) * load(given, _FACTOR * d + c, mask)
+                    y = _limited(mean)
+                    share = y * _share(y, given, (_WEIGHT + 4) * d + c, mask, g, limit, sums)
+                    flat = where(size(mean) <= _LOG_LIMIT, share / count, _ZERO)
+                    y = _limited(product)
+                    share = y * _share(y, given, (_WEIGHT + 5) * d + c, mask, g, limit, sums)
+                    share = where(size(product) <= _LOG_LIMIT, share, _ZERO)
+                    flat = flat + share
+                    _add(sums, _FACTOR * d + c, mask, share * (count - _ONE))
+                for i in range(number):
+                    store(of_logs, i * LANES, everything, flat)
+            for k in range(_SUMS):
+                if use[_USE_SUMS + k]:
+                    is_log, rate, law = k >= EXPONENTIALS, load(given, (_RATE + k) * d + c, mask), 6 + 2 * k
+                    extreme = _extreme(high, low, rate, is_log)
+                    total, moment = _keep_powers(logs if is_log else z, number, extreme, rate, powers)
+                    inverse = load(inverses, k * d + c, mask)
+                    fold, mean = _power_sum(extreme, total, inverse, log_count, is_log)
+                    share = _share(fold, given, (_WEIGHT + law) * d + c, mask, g, limit, sums)
+                    other = _share(mean, given, (_WEIGHT + law + 1) * d + c, mask, g, limit, sums)
+                    if is_log:
+                        share = where((fold > _LEAST_POWER) & (fold < _LARGEST_POWER), share * fold, _ZERO)
+                        other = where((mean > _LEAST_POWER) & (mean < _LARGEST_POWER), other * mean, _ZERO)
+                    factor = (share + other) / total
+                    _spread_powers(powers, number, factor, of_logs if is_log else of_z)
+                    change = factor * moment - (share + other) * log2(total) + other * log_count
+                    _add(sums, (_RATE + k) * d + c, mask, change * inverse * inverse)
+            _write(rows, start, number, d, c, mask, unit, use_logs, z, of_z, of_logs, result)
 
 
 @compiled
-def _share(results, weight, gradient, limit, d, own, of_weight):
-    """Writes the gradient by the result of one law, and adds that by its weight."""
-    for j in range(d):
-        of_weight[j] += gradient[j] * _cut(results[j], limit)
-    for j in range(d):
-        own[j] = gradient[j] * weight[j] if abs(results[j]) <= limit else _ZERO
-
-
-@compiled
-def _spread_extremes(z, size, extreme, own, d, work, result):
-    for j in range(d):
-        work[j] = _ZERO
-    for i in range(size):
-        for j in range(d):
-            work[j] += _ONE if z[i, j] == extreme[j] else _ZERO
-    for j in range(d):
-        work[j] = own[j] / work[j]
-    for i in range(size):
-        for j in range(d):
-            result[i, j] += work[j] if z[i, j] == extreme[j] else _ZERO
-
-
-@compiled
-def _spread_products(z, size, products, own, d, work, result):
-    """Adds the gradient by elements; rows 5 to 7 of ``work`` are the product of the rest, and sums of gradients."""
-    for j in range(d):
-        product = products[size, j]
-        is_inside = (abs(product) >= _NEAREST) & (abs(product) <= _FARTHEST)
-        limited = -_FARTHEST if product < 0 else _FARTHEST
-        limited = limited if abs(product) > 1 else 0.0
-        slope = work[4 * WIDTH + j] if is_inside else (1 - limited) * work[WIDTH + j] * work[WIDTH + j]
-        work[5 * WIDTH + j] = own[j] if is_inside else 0.0
-        work[6 * WIDTH + j] += own[j] * slope
-        work[7 * WIDTH + j] -= own[j]
-    for i in range(size - 1, -1, -1):
-        before = products[i]
-        for j in range(d):
-            factor = 1 + work[j] * (np.float64(z[i, j]) + work[2 * WIDTH + j])
-            is_near = abs(factor) < 1e-6
-            least = -1e-6 if factor < 0 else 1e-6
-            rest = work[5 * WIDTH + j]
-            found = rest * before[j]
-            found = 0.0 if is_near else found
-            result[i, j] += found
-            work[7 * WIDTH + j] += found
-            work[5 * WIDTH + j] = rest * (least if is_near else factor)
-
-
-@njit(inline="always")
-def _packed(given, d):
-    """Returns the rows by which polynomials are folded."""
-    work = np.zeros(8 * WIDTH, np.float64)
-    for j in range(d):
-        work[j] = given[_GAMMA, j]
-        work[WIDTH + j] = 1 / np.float64(given[_GAMMA, j])
-        work[2 * WIDTH + j] = given[_SHIFT, j]
-    return work
-
-
-@compiled
-def mix_gradient(x, rows, ends, given, use, limit, kept, gradient, result, of_given):
+def mix_gradient(x, rows, ends, given, use, limit, gradient, result, of_given):
     """Writes the gradient by the rows, and adds those by the coefficients; arguments as those of :func:`mix`.
 
     Gradients by rates and exponents are in units of log 2, those by weights of the products with units.
     """
-    d, last = x.shape[1], len(rows) - 1
     longest = _longest(ends)
-    z, logs = np.empty((longest, d), np.float32), np.empty((longest, d), np.float32)
-    of_z, of_logs = np.empty((longest, d), np.float32), np.empty((longest, d), np.float32)
-    products, work64 = np.empty((longest + 1 if use[0] else 1, d), np.float64), _packed(given, d)
-    results, work = np.zeros((FORMULAS, d), np.float32), np.empty(d, np.float32)
-    own, other, moment = np.empty(d, np.float32), np.empty(d, np.float32), np.empty(d, np.float32)
-    flat, again = np.empty(d, np.float32), np.empty((4, d), np.float32)
-    coefficients = np.empty(3 * WIDTH, np.float32)
-    use_logs = use[3] | use[_USE_SUMS + EXPONENTIALS :].any()
-    for s in range(len(ends) - 1):
-        start, stop = ends[s], ends[s + 1]
-        size, mine, g = stop - start, kept[s], gradient[s]
-        if size == 0:
-            continue
-        count, log_count = np.float32(size), np.float32(math.log2(size))
-        _read(x, rows, start, stop, last, given[_UNIT], use_logs, z, logs, again)
-        if use[0]:
-            _multiply(z, size, d, products, work64)
-            _polynomial(products[size], work64, d, results[0])
-        _lower(mine, given, use, size, d, results, work)
-        flat[:] = _ZERO
-        if use[1]:
-            _share(results[1], given[_WEIGHT + 1], g, limit, d, own, of_given[_WEIGHT + 1])
-            for j in range(d):
-                flat[j] = own[j] / count
-        for i in range(size):
-            for j in range(d):
-                of_z[i, j] = flat[j]
-        if use[2]:
-            for law in range(2, 4):
-                _share(results[law], given[_WEIGHT + law], g, limit, d, own, of_given[_WEIGHT + law])
-                _spread_extremes(z, size, mine[law - 2], own, d, work, of_z)
-        if use[0]:
-            _share(results[0], given[_WEIGHT], g, limit, d, own, of_given[_WEIGHT])
-            _spread_products(z, size, products, own, d, work64, of_z)
-        if use_logs:
-            flat[:] = _ZERO
-            if use[3]:
-                _share(results[4], given[_WEIGHT + 4], g, limit, d, own, of_given[_WEIGHT + 4])
-                _share(results[5], given[_WEIGHT + 5], g, limit, d, other, of_given[_WEIGHT + 5])
-                factor, of_factor, total = given[_FACTOR], of_given[_FACTOR], mine[3]
-                for j in range(d):
-                    is_inside = abs(total[j] / count) <= _LOG_LIMIT
-                    flat[j] = own[j] * results[4, j] / count if is_inside else _ZERO
-                for j in range(d):
-                    is_inside = abs(total[j] + (count - _ONE) * factor[j]) <= _LOG_LIMIT
-                    other[j] = other[j] * results[5, j] if is_inside else _ZERO
-                    flat[j] += other[j]
-                    of_factor[j] += other[j] * (count - _ONE)
-            for i in range(size):
-                for j in range(d):
-                    of_logs[i, j] = flat[j]
-        for k in range(_SUMS):
-            if not use[_USE_SUMS + k]:
-                continue
-            is_log, law = k >= EXPONENTIALS, 6 + 2 * k
-            rate, total = given[_RATE + k], mine[4 + k]
-            _share(results[law], given[_WEIGHT + law], g, limit, d, own, of_given[_WEIGHT + law])
-            _share(results[law + 1], given[_WEIGHT + law + 1], g, limit, d, other, of_given[_WEIGHT + law + 1])
-            if is_log:
-                least, most = exp2(-_LOG_LIMIT), exp2(_LOG_LIMIT)
-                for j in range(d):
-                    y = results[law, j]
-                    own[j] = own[j] * y if (y > least) & (y < most) else _ZERO
-                for j in range(d):
-                    y = results[law + 1, j]
-                    other[j] = other[j] * y if (y > least) & (y < most) else _ZERO
-            _extreme(mine, rate, is_log, d, work)
-            for j in range(d):
-                coefficients[j] = work[j]
-                coefficients[WIDTH + j] = rate[j]
-                coefficients[2 * WIDTH + j] = (own[j] + other[j]) / (total[j] if total[j] > TINY else TINY)
-            if is_log:
-                _spread_powers(logs, size, coefficients, d, of_logs, moment)
-            else:
-                _spread_powers(z, size, coefficients, d, of_z, moment)
-            of_rate = of_given[_RATE + k]
-            for j in range(d):
-                log = log2(total[j] if total[j] > TINY else TINY)
-                change = moment[j] - (own[j] + other[j]) * log + other[j] * log_count
-                of_rate[j] += change / (rate[j] * rate[j])
-        unit = given[_UNIT]
-        for i in range(size):
-            row = rows[start + i]
-            if use_logs:
-                for j in range(d):
-                    y = z[i, j]
-                    quotient = of_logs[i, j] / (y if y >= _SMALLEST else _ONE)
-                    of_z[i, j] += quotient if y >= _SMALLEST else _ZERO
-            for j in range(d):
-                result[row, j] = of_z[i, j] * unit[j]
-    for j in range(d):
-        of_given[_GAMMA, j] += work64[6 * WIDTH + j]
-        of_given[_SHIFT, j] += work64[7 * WIDTH + j]
+    buffers, sums = np.empty((5, longest, LANES), np.float32), np.zeros(given.shape, np.float32)
+    inverses = _ONE / given[_RATE:_WEIGHT]
+    for begin in range(0, len(ends) - 1, _BLOCK):
+        end = begin + _BLOCK
+        _mix_gradient(
+            x, rows, ends[begin : end + 1], given, inverses, use, limit, gradient[begin:end], result, buffers, sums
+        )
+        for row in range(len(given)):
+            for j in range(given.shape[1]):
+                of_given[row, j] += sums[row, j]
+                sums[row, j] = _ZERO

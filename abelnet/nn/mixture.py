@@ -2,16 +2,18 @@ r"""Results of several members of a bank, weighted: by compiled kernels in one p
 
 from __future__ import annotations
 
-__all__ = ["mixture", "sums"]
+__all__ = ["in_turn", "mixture", "sums"]
 
 import math
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from abelnet.laws.logs import LogSum
 from abelnet.nn.members import Exponentials, Extremes, Logarithms, Member, Polynomials, Powers, Scene, Totals, nonzero
 from abelnet.segments import Segments, composed_gradients, set_kernels_enabled
 
@@ -51,6 +53,18 @@ def mixture(
             if place in used:
                 parts.append(weights[:, place] * (result if limit == math.inf else result.clamp(-limit, limit)))
     return torch.stack(parts).sum(0) if len(parts) > 1 else parts[0]
+
+
+def in_turn(members: Sequence[Exponentials], scene: Scene, limit: float) -> Tensor:
+    """Returns log-sum-exp of the first member in the first channel, of the second in the second, and so on in turn.
+
+    It is one fold of elements as they are, at the cost of one member.
+    """
+    rates = torch.stack([member.rate for member in members], -1)
+    turns = torch.arange(len(rates), device=rates.device) % len(members)
+    rate = rates.gather(-1, turns[:, None])[:, 0] / scene.divisor
+    fold = LogSum(rate=rate).reduce(scene.values, scene.multisets).reshape(-1, len(rates)) / scene.divisor
+    return fold if limit == math.inf else fold.clamp(-limit, limit)
 
 
 def sums(members: Sequence[Member], scene: Scene) -> list[Tensor | None]:
@@ -127,7 +141,7 @@ def _composition(
 
 
 class _Mix(torch.autograd.Function):
-    """The weighted results of all formulas, of which nothing is stored but sums over each set."""
+    """The weighted results of all formulas, of which nothing is stored."""
 
     @staticmethod
     def forward(
@@ -141,24 +155,22 @@ class _Mix(torch.autograd.Function):
     ) -> Tensor:
         from abelnet.nn import mixing  # numba takes a second to import
 
-        d = x.shape[-1]
-        arguments = [given.detach().numpy(), torch.tensor(use).numpy(), x.new_tensor(limit).numpy()[()]]
-        kept = x.new_empty(segments.count, mixing.KEPT, d)
-        result = x.new_empty(segments.count, d)
-        segments.run(mixing.mix, x, arguments, [kept, result])
+        arguments = [given.detach().numpy(), np.array(use), np.float32(limit)]
+        result = x.new_empty(segments.count, x.shape[-1])
+        segments.run(mixing.mix, x, arguments, [result])
         ctx.segments, ctx.arguments, ctx.plain = segments, arguments, plain
-        ctx.save_for_backward(x, given, kept)
+        ctx.save_for_backward(x, given)
         return result
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         from abelnet.nn import mixing
 
-        x, given, kept = ctx.saved_tensors
+        x, given = ctx.saved_tensors
         if torch.is_grad_enabled():  # of higher order
             return *composed_gradients(ctx.plain, (x, given), gradient), None, None, None, None
         of_x, of_given = torch.empty(x.shape, dtype=x.dtype), torch.zeros(ctx.arguments[0].shape, dtype=torch.float64)
-        ctx.segments.run(mixing.mix_gradient, x, ctx.arguments, [kept, gradient.contiguous()], [of_x], [of_given])
+        ctx.segments.run(mixing.mix_gradient, x, ctx.arguments, [gradient.contiguous()], [of_x], [of_given])
         # The kernel differentiates powers of 2 as those of e.
         powers = [3, *range(4 + mixing.EXPONENTIALS, 4 + mixing.EXPONENTIALS + mixing.POWERS)]
         of_given[powers] *= math.log(2)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from abelnet.bijections.base import seeded
 from abelnet.nn.members import Exponentials, Extremes, Member, Scene, Totals
-from abelnet.segments import Segments, composed_gradients
+from abelnet.segments import Segments, composed_gradients, has_kernels
 
 _ROUNDS = 8  # of reweighting: each brings a location closer by a factor of about 2
 _SMALLEST = 1e-6
@@ -139,7 +139,44 @@ class Network(nn.Module):
         location = self.location(mean, scene)
         means = [both[1] for both in results[2:]]
         count = scene.count.log().expand_as(mean)
-        features = torch.stack((location, mean, largest, smallest, *means, count), -1)
-        hidden = nn.functional.silu(torch.baddbmm(self.bias1, features.transpose(0, 1), self.weight1))
-        bent: Tensor = location + torch.baddbmm(self.bias2, hidden, self.weight2)[..., 0].T
-        return bent
+        features = torch.stack((location, mean, largest, smallest, *means, count), 1)
+        weights = torch.cat((self.weight1, self.bias1, self.weight2.transpose(1, 2)), 1).permute(2, 1, 0)
+        if has_kernels(location, weights):
+            bent: Tensor = _Bend.apply(features, weights.contiguous())  # type: ignore[no-untyped-call]
+        else:
+            bent = _bent(features, weights)
+        result: Tensor = location + bent + self.bias2[:, 0, 0]
+        return result
+
+
+def _bent(features: Tensor, weights: Tensor) -> Tensor:
+    """Returns the results of networks from features :math:`(B, f, c)`; see :mod:`abelnet.nn.bending` for weights."""
+    count = features.shape[1]
+    first, bias, last = torch.split(weights.permute(2, 1, 0), [count, 1, 1], 1)
+    hidden = nn.functional.silu(torch.baddbmm(bias, features.permute(2, 0, 1), first))
+    return torch.bmm(hidden, last.transpose(1, 2))[..., 0].T
+
+
+class _Bend(torch.autograd.Function):
+    """Networks by compiled kernels, which keep no hidden units."""
+
+    @staticmethod
+    def forward(ctx: Any, features: Tensor, weights: Tensor) -> Tensor:
+        from abelnet.nn import bending  # numba takes a second to import
+
+        result = torch.empty(len(features), features.shape[-1])
+        bending.bend(features.detach().numpy(), weights.detach().numpy(), result.numpy())
+        ctx.save_for_backward(features, weights)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        from abelnet.nn import bending
+
+        features, weights = ctx.saved_tensors
+        if torch.is_grad_enabled():  # of higher order
+            return composed_gradients(_bent, (features, weights), gradient)
+        of_features, of_weights = torch.empty(features.shape), torch.zeros(weights.shape, dtype=torch.float64)
+        arrays = [one.detach().numpy() for one in (features, weights, gradient.contiguous(), of_features, of_weights)]
+        bending.bend_gradient(*arrays)
+        return of_features, of_weights.to(weights.dtype)

@@ -89,3 +89,19 @@ def test_curves_are_mixed_rarely_in_large_batches() -> None:
         spline = [p.grad for p in bank.members[-1].parameters() if p.grad is not None]
         with_curve.append(any(bool(gradient.any()) for gradient in spline))
     assert with_curve == [False] * 15 + [True]
+
+
+def test_networks_have_few_turns_in_large_batches() -> None:
+    x, index = torch.rand(4002, 1), torch.arange(4002) // 2
+    bank = GatedBank(1, seed=0)
+    ways = []
+    for progress in (0.1, 0.3):
+        for _ in range(48):
+            bank.anneal(progress, 1.0)
+            ways.append(int(bank.way))
+            bank(x, index=index)
+    # Of the first 12 cycles of 4 steps, and of the next 8 of 6, every fourth has a turn of the network.
+    assert ways[:48].count(6) == 3
+    assert ways[48:].count(6) == 2
+    assert ways[48:].count(4) == 8
+    assert set(ways[48:]) == {1, 2, 3, 4, 5, 6}

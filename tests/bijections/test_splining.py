@@ -1,0 +1,75 @@
+"""Splines by compiled kernels: the same values, inverses and gradients as torch, to rounding."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor
+
+from abelnet import RationalQuadraticSpline
+from abelnet.segments import has_kernels, set_kernels_enabled
+
+pytest.importorskip("numba")
+
+DIM = 20
+
+
+def spline_and_values(size: float) -> tuple[RationalQuadraticSpline, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    spline = RationalQuadraticSpline(DIM, bins=6)
+    with torch.no_grad():
+        for parameter in spline.parameters():
+            parameter += torch.randn(parameter.shape, generator=generator)
+    x = size * torch.randn(4000, DIM, generator=generator)
+    x[0], x[1] = 5, -5  # the outermost knots
+    return spline, x
+
+
+def run(spline: RationalQuadraticSpline, name: str, x: Tensor, enabled: bool) -> list[Tensor]:
+    """Returns results and all gradients."""
+    x = x.detach().clone().requires_grad_()
+    spline.zero_grad()
+    with set_kernels_enabled(enabled):
+        y = getattr(spline, name)(x)
+        y.backward(torch.randn(x.shape, generator=torch.Generator().manual_seed(1)).to(x.dtype))
+    return [one for one in (y.detach(), x.grad, *(p.grad for p in spline.parameters())) if one is not None]
+
+
+@pytest.mark.parametrize("name", ["forward", "inverse"])
+@pytest.mark.parametrize("size", [3.0, 1e-3, 1e30])
+def test_splines_are_those_of_torch(name: str, size: float) -> None:
+    spline, x = spline_and_values(size)
+    assert has_kernels(x, spline.raw_slopes)
+    found, plain = (run(spline, name, x, enabled) for enabled in (True, False))
+    exact = run(copy.deepcopy(spline).double(), name, x.double(), False)
+    assert len(found) == len(exact) == 5
+    for one, other, right in zip(found, plain, exact, strict=True):
+        assert bool(one.isfinite().all())
+        error = float((other - right).norm())
+        # Gradients by knots are differences of sums over all values, of size 1 each.
+        assert float((one - right).norm()) <= 1e-6 * float(right.norm()) + 2 * error + 1e-4
+
+
+@pytest.mark.parametrize("name", ["forward", "inverse"])
+def test_gradients_of_higher_order(name: str) -> None:
+    spline, x = spline_and_values(3.0)
+
+    def curvature(enabled: bool) -> Tensor:
+        u = x.detach().clone().requires_grad_()
+        with set_kernels_enabled(enabled):
+            (first,) = torch.autograd.grad(getattr(spline, name)(u).sin().sum(), u, create_graph=True)
+            (second,) = torch.autograd.grad(first.square().sum(), u)
+        return second
+
+    found, expected = curvature(True), curvature(False)
+    assert float((found - expected).norm()) < 1e-3 * float(expected.norm())
+
+
+def test_other_layouts() -> None:
+    spline, x = spline_and_values(3.0)
+    with torch.no_grad():
+        assert torch.equal(spline(x.reshape(40, 100, DIM)), spline(x).reshape(40, 100, DIM))
+        wide = torch.cat((x, x), -1)[:, :DIM]  # not contiguous
+        assert torch.equal(spline(wide), spline(x))
