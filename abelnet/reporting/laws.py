@@ -18,7 +18,7 @@ from abelnet.discovery.vectors.report import LearnedVectorLaw
 from abelnet.engines.columns import Columns
 from abelnet.files import write_text
 from abelnet.multisets import Multisets
-from abelnet.reporting.curves import draw_curve
+from abelnet.reporting.charts import Chart, Series
 from abelnet.reporting.page import html_page
 from abelnet.reporting.report import Report, Section
 from abelnet.reporting.table import Cell, Column, Table
@@ -65,7 +65,7 @@ def law_report(model: LawRegressor, columns: Columns) -> Report:
         x, y = _curve(law, examples)
         tables = [_tried(law, 12), _distances(law), _errors_by_size(law, examples), _curve_table(x, y)]
         tables += [_outliers(law, examples), _worst_examples(law, examples)]
-        figures = {f"φ of {name}": draw_curve(x, y, "x", "φ(x)")} if x else {}
+        figures = {f"φ of {name}": Chart(f"φ of {name}", name, "φ", [Series("", x, y)])} if x else {}
         sections.append(Section(name, _summary(law, examples), [table for table in tables if table.rows], figures))
     return Report(_title(columns), sections)
 

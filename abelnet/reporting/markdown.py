@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 
 from abelnet.reporting.printable import printable
-from abelnet.reporting.report import Report, image_format
+from abelnet.reporting.report import Report, figure_suffix
 from abelnet.reporting.table import Cell, Table
 
 # Characters that end a cell, or start emphasis, code or a tag. An underscore inside a word is plain text already.
@@ -52,7 +52,7 @@ def markdown_report(report: Report) -> str:
             blocks += [f"### {_escaped(table.title)}", markdown_table(table)]
             if table.notes:
                 blocks.append("\n".join(f"- {_escaped(note)}" for note in table.notes))
-        blocks += [f"![{_escaped(name)}]({name}.{image_format(image)})" for name, image in section.figures.items()]
+        blocks += [f"![{_escaped(name)}]({name}.{figure_suffix(figure)})" for name, figure in section.figures.items()]
     return "\n\n".join(blocks) + "\n"
 
 

@@ -7,8 +7,9 @@ __all__ = ["html_page"]
 import base64
 from xml.etree.ElementTree import Element, SubElement, tostring
 
+from abelnet.reporting.charts import CHART_STYLE, Chart, chart_element
 from abelnet.reporting.printable import printable
-from abelnet.reporting.report import Report, Section, image_format
+from abelnet.reporting.report import Report, Section
 from abelnet.reporting.table import Cell, Column, Table
 
 _STYLE = """
@@ -37,7 +38,7 @@ def html_page(report: Report) -> str:
     SubElement(head, "meta", charset="utf-8")
     SubElement(head, "meta", name="viewport", content="width=device-width, initial-scale=1")
     _add(head, "title", f"abelnet: {report.title}")
-    _add(head, "style", _STYLE)
+    _add(head, "style", _STYLE + CHART_STYLE)
     body = SubElement(html, "body")
     _add(body, "h1", report.title)
     for note in report.notes:
@@ -55,10 +56,13 @@ def _add_section(body: Element, section: Section) -> None:
         _add(parent, "pre", section.text)
     for table in section.tables:
         _add_table(parent, table)
-    for name, image in section.figures.items():
-        kind = {"png": "png", "svg": "svg+xml"}[image_format(image)]
-        source = f"data:image/{kind};base64,{base64.b64encode(image).decode()}"
-        SubElement(SubElement(parent, "figure"), "img", alt=name, src=source)
+    for name, figure in section.figures.items():
+        frame = SubElement(parent, "figure")
+        if isinstance(figure, Chart):
+            frame.append(chart_element(figure))
+        else:
+            source = f"data:image/png;base64,{base64.b64encode(figure).decode()}"
+            SubElement(frame, "img", alt=name, src=source)
 
 
 def _add_table(parent: Element, table: Table) -> None:
