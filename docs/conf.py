@@ -1,5 +1,10 @@
 """Sphinx configuration."""
 
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
 import abelnet
 
 project = "abelnet"
@@ -9,6 +14,7 @@ release = version = abelnet.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
 exclude_patterns = ["_build"]
 
 html_theme = "furo"
@@ -19,3 +25,30 @@ autodoc_typehints = "signature"
 napoleon_custom_sections = [("Arguments", "params_style")]
 # Two classes are named Candidate: of searches for hyperparameters, and for laws.
 suppress_warnings = ["ref.python"]
+
+
+def resolve_public_name(app: Any, env: Any, node: Any, contnode: Any) -> Any:
+    """Links a public name, such as abelnet.Operation, to the module that defines it, where it is documented."""
+    target = node.get("reftarget", "")
+    if node.get("refdomain") != "py" or not target.startswith("abelnet."):
+        return None
+    path = target.split(".")
+    for end in range(len(path) - 1, 0, -1):
+        try:
+            value = importlib.import_module(".".join(path[:end]))
+        except ImportError:
+            continue
+        try:
+            home = getattr(value, path[end]).__module__
+        except AttributeError:
+            return None
+        full = ".".join([home, *path[end:]])
+        if full == target:
+            return None
+        domain = env.get_domain("py")
+        return domain.resolve_xref(env, node["refdoc"], app.builder, node["reftype"], full, node, contnode)
+    return None
+
+
+def setup(app: Any) -> None:
+    app.connect("missing-reference", resolve_public_name)
