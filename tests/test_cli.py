@@ -79,6 +79,7 @@ def test_there_are_all_commands() -> None:
         "words evaluate",
         "words ask",
         "words complete",
+        "words judge",
         "words convert",
     }
 
