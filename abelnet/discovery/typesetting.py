@@ -9,7 +9,7 @@ __all__ = ["Equation", "mathml"]
 
 import html
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from sympy import Expr, Float, Function, Indexed, Sum, Symbol, cbrt
@@ -18,7 +18,7 @@ from sympy.printing.mathml import MathMLPresentationPrinter
 from abelnet.discovery.formula import number
 from abelnet.discovery.printing import place_of
 
-Equation = tuple[str, Expr] | Expr
+Equation: TypeAlias = tuple[str, Expr] | Expr
 """An expression, possibly with what it is equal to, in front of it."""
 
 
