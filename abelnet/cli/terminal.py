@@ -74,8 +74,9 @@ def say(text: str) -> None:
 
 def say_error(text: str) -> None:
     """Prints an error in one line: red on a terminal, unless ``NO_COLOR`` is set."""
+    line = f"abelnet: {printable(' '.join(text.splitlines()))}"
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    typer.secho(f"abelnet: {printable(' '.join(text.splitlines()))}", fg=None if plain else "red", err=True)
+    typer.echo(line if plain else typer.style(line, fg="red"), err=True)
 
 
 def say_written(paths: Iterable[Path]) -> None:
