@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-__all__ = ["prepare", "progress", "reader_is_gone", "say", "say_error", "say_written", "show", "show_table", "status"]
+__all__ = [
+    "prepare",
+    "progress",
+    "reader_is_gone",
+    "say",
+    "say_error",
+    "say_report",
+    "say_written",
+    "show",
+    "show_table",
+    "status",
+]
 
 import codecs
+import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -83,6 +95,13 @@ def say_written(paths: Iterable[Path]) -> None:
     """Prints the paths of written files."""
     for path in paths:
         say(f"written: {path}")
+
+
+def say_report(paths: Iterable[Path]) -> None:
+    """Prints the paths of a report and its figures, or how to get figures if they could not be drawn."""
+    say_written(paths)
+    if importlib.util.find_spec("matplotlib") is None:
+        say('without plots: matplotlib is not installed; pip install "abelnet[plots]"')
 
 
 def show(report: Report) -> None:
