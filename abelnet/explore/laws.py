@@ -106,7 +106,9 @@ def _code(model: LawRegressor, columns: Columns, table: str) -> dict[str, Any]:
 
 def _first(model: LawRegressor) -> str:
     """Returns the elements of the first example, as text."""
-    parts = [(block, sample.take(torch.tensor([0]))) for block, sample in zip(model.blocks_, model.sample_, strict=True)]
+    parts = [
+        (block, sample.take(torch.tensor([0]))) for block, sample in zip(model.blocks_, model.sample_, strict=True)
+    ]
     rows = np.concatenate([sample.values.numpy() for _, sample in parts], 1)
     order = np.argsort([i for block, _ in parts for i in block])
     rows = rows[:_SHOWN, order]
