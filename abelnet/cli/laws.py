@@ -87,7 +87,7 @@ def learn(
     # Here, because these import PyTorch, which is not to be in memory with the database.
     from abelnet.reporting.laws import law_overview, write_law
 
-    report = write_law(model, out, columns)
+    report = write_law(model, out, columns, str(file))
     terminal.show(law_overview(model, columns))
     terminal.say_written([out, report])
 

@@ -222,6 +222,11 @@ class LawRegressor(Regressor, Configurable):
         return [self._sample(block) for block in self._by_block]
 
     @property
+    def n_examples_(self) -> int:
+        """Number of examples that the laws were learned from."""
+        return self._streams[0].count
+
+    @property
     def laws_(self) -> list[Any]:
         return list(self._by_block.values())
 

@@ -53,7 +53,7 @@ svg:root {{ color: #1d2329 }}
 
 
 class Series(NamedTuple):
-    """Series of a chart: a line with markers, points, or a dashed line without markers."""
+    """Series of a chart: a line with markers, points, or a gray dashed line to compare with."""
 
     name: str
     x: Sequence[float]
@@ -192,7 +192,7 @@ class _Marked(NamedTuple):
 
     @property
     def color(self) -> str:
-        i = self.number % len(_LIGHT)
+        i = len(_LIGHT) - 1 if self.kind == "dashed" else self.number % (len(_LIGHT) - 1)
         return f"var(--chart-{i + 1}, {_LIGHT[i]})"
 
     @property

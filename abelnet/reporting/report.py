@@ -1,4 +1,4 @@
-"""Reports, independent of their renderer: sections of text, tables and figures."""
+"""Reports, independent of their renderer: sections of text, formulas, tables, figures and listings."""
 
 from __future__ import annotations
 
@@ -20,12 +20,22 @@ class Section:
         text: Preformatted lines, shown in a fixed-width font.
         tables: Tables.
         figures: Charts, or PNG images as returned by :func:`~abelnet.reporting.plots.draw`, by name.
+        notes: Paragraphs at the start.
+        formula: Formula as MathML, shown on the page only; the facts or the text have it in plain text.
+        facts: What is known, each with its name.
+        listings: Source code by title, folded on the page.
+        commands: Commands that make what is shown.
     """
 
     heading: str = ""
     text: str = ""
     tables: Sequence[Table] = ()
     figures: Mapping[str, Chart | bytes] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    formula: str = ""
+    facts: Sequence[tuple[str, str]] = ()
+    listings: Mapping[str, str] = field(default_factory=dict)
+    commands: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
