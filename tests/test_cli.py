@@ -79,6 +79,7 @@ def test_there_are_all_commands() -> None:
         "words evaluate",
         "words ask",
         "words complete",
+        "words judge",
         "words convert",
     }
 
@@ -88,7 +89,11 @@ def test_help_has_examples_that_parse(path: tuple[str, ...], command: Any) -> No
     result = RUNNER.invoke(cli.app, [*path, "--help"])
     assert result.exit_code == 0, result.output
     assert "Example" in result.output
-    examples = [line.strip() for line in result.output.splitlines() if line.startswith("    abelnet ")]
+    lines = result.output.splitlines()
+    assert len(lines) <= 40  # one screen
+    assert max(map(len, lines)) <= 80
+    joined = result.output.replace("\\\n", " ")
+    examples = [line.strip() for line in joined.splitlines() if line.startswith("    abelnet ")]
     assert examples
     by_path = dict(COMMANDS)
     for example in examples:
@@ -113,9 +118,16 @@ def test_version() -> None:
 
 def test_shell_completion() -> None:
     code = "import sys; sys.argv = ['abelnet']; from abelnet.cli import main; main()"
-    environment = os.environ | {"_ABELNET_COMPLETE": "complete_bash", "COMP_WORDS": "abelnet uni", "COMP_CWORD": "1"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["universality"]
+    for words, place, found in (
+        ("uni", "1", ["universality"]),
+        ("export law --dialect po", "4", ["postgres", "polars"]),
+    ):
+        asked = {"_ABELNET_COMPLETE": "complete_bash", "COMP_WORDS": f"abelnet {words}", "COMP_CWORD": place}
+        environment = os.environ | asked
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.stdout.split() == found
     assert "--install-completion" in RUNNER.invoke(cli.app, ["--help"]).output
 
 

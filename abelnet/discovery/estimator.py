@@ -222,6 +222,11 @@ class LawRegressor(Regressor, Configurable):
         return [self._sample(block) for block in self._by_block]
 
     @property
+    def n_examples_(self) -> int:
+        """Number of examples that the laws were learned from."""
+        return self._streams[0].count
+
+    @property
     def laws_(self) -> list[Any]:
         return list(self._by_block.values())
 
@@ -451,7 +456,8 @@ class LawRegressor(Regressor, Configurable):
             try:
                 laws[i,] = self._own_law(i, say)
             except NoLawError as error:
-                raise NoLawError(f"{error}; {reason}" if reason else str(error)) from None
+                joint = (f"law of all coordinates: {reason}",) if reason else ()
+                raise NoLawError(str(error), (*error.details, *joint)) from None
         self._laws = dict(sorted(laws.items()))
 
     def _own_law(self, i: int, say: Callable[[str], None]) -> LearnedLaw:
@@ -459,8 +465,8 @@ class LawRegressor(Regressor, Configurable):
         everything = self._sample(tuple(range(len(self._streams))))
         if self.refuse and len(self._streams) > 1 and depends_on_others(everything, i):
             raise NoLawError(
-                f"y: expected the results of a commutative, associative law; those of {self._names[i]} depend on the "
-                "other coordinates"
+                f"no law: the results of {self._names[i]} depend on the other coordinates, and no functions of all of "
+                "them add up; look for a coordinate that is missing, such as a weight, or learn fewer of them"
             )
         how: dict[str, Any] = {"refuse": self.refuse, "polish": self.polish, "only": self.only}
         law = learn_robust_law(self._streams[i], seed=self.seed, say=say, **how)

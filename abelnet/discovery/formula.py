@@ -9,7 +9,7 @@ multiset, such as ``(Σ x^2 / n)^(1/2)``.
 
 from __future__ import annotations
 
-__all__ = ["count_symbol", "expression", "formula", "is_short", "latex", "number"]
+__all__ = ["count_symbol", "expression", "formula", "is_short", "latex", "mathml", "number"]
 
 import math
 from collections.abc import Sequence
@@ -130,6 +130,31 @@ def latex(operation: Operation, dimension: int = 0) -> str:
     name = "g" if reading.curve is not None else r"\varphi"
     what = "" if reading.curve is None else rf", \; g(x) = {text(reading.curve)}"
     return rf"{result} = {name}^{{-1}}\left({text(reading.law)}\right){what}"
+
+
+def mathml(operation: Operation, dimension: int = 0) -> str:
+    r"""Returns the operation on two elements as MathML, which browsers typeset.
+
+    Arguments:
+        operation: The operation.
+        dimension: Dimension of the operation.
+
+    Example:
+        >>> from abelnet import AbelianGroup, Generator
+        >>> print(mathml(AbelianGroup(Generator(1, "affine"))))
+        <math ...><mi>x</mi><mo>∘</mo><mi>y</mi><mo>=</mo><mrow><mi>x</mi><mo>+</mo><mi>y</mi></mrow></math>
+    """
+    import sympy
+
+    from abelnet.discovery import typesetting
+
+    reading, equations = _read(operation, dimension, "φ"), list[typesetting.Equation]()
+    result = "x ∘ y" if operation.law.is_associative else "M(x₁, …, xₙ)".replace(" ", "\u00a0")
+    law = reading.law if reading.generator is None else sympy.Function(f"{reading.generator}⁻¹")(reading.law)
+    equations.append((result, law))
+    if reading.curve is not None:
+        equations.append(("g(x)", reading.curve))
+    return typesetting.mathml(equations, formula(operation, dimension))
 
 
 def number(value: float, digits: int = 6) -> str:

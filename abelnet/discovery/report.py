@@ -108,6 +108,11 @@ class LearnedLaw(Configurable):
         return formula.latex(self.operation)
 
     @property
+    def mathml(self) -> str:
+        """The law on two elements as MathML, which browsers typeset."""
+        return formula.mathml(self.operation)
+
+    @property
     def sympy(self) -> Expr:
         """The law on two real elements ``x`` and ``y`` as a sympy expression; long curves appear as the function ``φ``.
 

@@ -8,12 +8,14 @@ from typing import Any
 
 import torch
 
+from abelnet.errors import needs_extra
+from abelnet.nn import GatedBank
+
 try:
     from lightning.pytorch.callbacks import Callback
 except ImportError:  # the older package of the same code
-    from pytorch_lightning.callbacks import Callback
-
-from abelnet.nn import GatedBank
+    with needs_extra("lightning", "abelnet.integrations.lightning"):
+        from pytorch_lightning.callbacks import Callback
 
 
 class AnnealBanks(Callback):  # type: ignore[misc]

@@ -149,6 +149,21 @@ class LearnedVectorLaw(Configurable):
         return r", \quad ".join(rf"\sum \left({part}\right)" for part in parts)
 
     @property
+    def mathml(self) -> str:
+        """The result in terms of sums over the elements as MathML, which browsers typeset."""
+        import sympy
+
+        from abelnet.discovery import typesetting
+
+        sums = {f"Σ{j}": one for j, one in enumerate(self.sympy)}
+        symbols = [sympy.Symbol(name, real=True) for name in sums]
+        if not isinstance(self._plain, Triangular):
+            return typesetting.mathml(symbols, self.formula, sums=sums)
+        found = zip(self.names, self._plain.solved(symbols, self._symbols), strict=True)
+        equations = [(name.replace(" ", "\u00a0"), one) for name, one in found]
+        return typesetting.mathml(equations, self.formula, sums=sums)
+
+    @property
     def words(self) -> str:
         """The law in words, such as ``m adds up; x is the mean weighted by m``."""
         terms = self.bijection.invariants

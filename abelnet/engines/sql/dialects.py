@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from abelnet.errors import AbelnetError
+from abelnet.errors import needs_extra
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -113,12 +113,8 @@ class Dialect:
         """Returns a query of DuckDB in this dialect."""
         if self.written_by is None:
             return query
-        try:
+        with needs_extra("sql", f"dialect {self.name}"):
             import sqlglot
-        except ImportError:
-            raise AbelnetError(
-                f'dialect: expected sqlglot to be installed for {self.name}, got none; pip install "abelnet[sql]"'
-            ) from None
         (text,) = sqlglot.transpile(query, read="duckdb", write=self.written_by, normalize_functions=False)
         return str(text)
 
