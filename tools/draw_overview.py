@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -112,7 +113,9 @@ def chart(theme: Theme) -> list[str]:
         return bottom - (bottom - top) * math.log(error / least) / math.log(most / least)
 
     lines = [text(430, 22, "Error on sets larger than those of training (RMSE)")]
-    lines += [f'<rect x="{left}" y="{top}" width="{across(4) - left:.1f}" height="{bottom - top}" fill="{theme.band}"/>']
+    lines += [
+        f'<rect x="{left}" y="{top}" width="{across(4) - left:.1f}" height="{bottom - top}" fill="{theme.band}"/>'
+    ]
     lines += [text(left, top - 10, "training sizes", "faint")]
     for error in (0.1, 1.0, 10.0):
         lines += [f'<path d="M{left} {up(error):.1f}H{right}" stroke="{theme.faint}" stroke-opacity=".3"/>']
@@ -135,10 +138,16 @@ def text(x: float, y: float, label: str, kind: str = "") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}">{label}</text>'
 
 
+def pages() -> Iterator[tuple[Path, str]]:
+    """Yields both files and their contents."""
+    for name, file in FILES.items():
+        yield file, picture(THEMES[name])
+
+
 def main() -> None:
     """Writes both files."""
-    for name, file in FILES.items():
-        file.write_text(picture(THEMES[name]), encoding="utf-8")
+    for file, drawing in pages():
+        file.write_text(drawing, encoding="utf-8")
         print(file.relative_to(ROOT))
 
 
