@@ -1,4 +1,4 @@
-"""Writes docs/gallery.md: every law and every family of generators, with formula, domain, curve and an everyday example.
+"""Writes docs/gallery.md: every law and every family of generators, with formula, domain, curve and a use.
 
 Formulas, domains, names and curves are those of the classes; only the examples are written here.
 """
@@ -74,9 +74,7 @@ LAWS = (
     Shown(CappedSum(3.0), (0, 3), (0, 1, 2), "Points that count up to a maximum; the fill of a tank that overflows."),
     Shown(Maximum(), (-2, 2), (-1, 0, 1), "The warmest day; the slowest of several parallel tasks."),
     Shown(Minimum(), (-2, 2), (-1, 0, 1), "The cheapest offer; the weakest link of a chain."),
-    Shown(
-        Constant(1.0), (-2, 2), (-1, 0, 1), "A flat fee. It completes the list of associative symmetric polynomials."
-    ),
+    Shown(Constant(1.0), (-2, 2), (-1, 0, 1), "A flat fee. It completes the associative symmetric polynomials."),
     Shown(
         Mean(),
         (-2, 2),
@@ -98,8 +96,8 @@ FAMILY_CURVES = {
         (-2, 2),
         (
             Use(Sum(), "Amounts on an invoice."),
-            Use(Polynomial(1.0), "Compound returns: 10 % and then 20 % are 32 %."),
-            Use(Polynomial(-1.0), "Noisy-or: at least one of several independent causes has an effect."),
+            Use(Polynomial(1.0), "Gains of 10 % and then 20 % are a gain of 32 %."),
+            Use(Polynomial(-1.0), "At least one of several independent causes has an effect."),
             Use(Polynomial(-2.0), "A bit is flipped an odd number of times."),
             Use(Mean(), "Average grades."),
             Use(Mean(0.5), "Stouffer's method: z-scores of independent studies, combined."),
@@ -112,18 +110,16 @@ FAMILY_CURVES = {
         (
             Use(Sum(), "Independent errors; sides of a box and its diagonal."),
             Use(Sum(), "Resistors in parallel; lenses in contact, by focal length; people who share a job.", (-1.0,)),
-            Use(Mean(), "Effective voltage, root mean square."),
-            Use(Mean(), "The average speed over equal distances, harmonic mean.", (-1.0,)),
+            Use(Mean(), "The effective voltage of an alternating current."),
+            Use(Mean(), "The average speed over equal distances.", (-1.0,)),
         ),
     ),
     "exponential": Curve(
         (1.0,),
         (-2, 2),
         (
-            Use(
-                Sum(), "Log-sum-exp: probabilities given by their logarithms. With k = log(10)/10, sound levels in dB."
-            ),
-            Use(Mean(), "Log-mean-exp: a soft maximum; the average of noise levels."),
+            Use(Sum(), "Probabilities given by their logarithms; with k = log(10)/10, sound levels in dB."),
+            Use(Mean(), "A soft maximum; the average of noise levels."),
         ),
     ),
     "centered exponential": Curve(
@@ -133,9 +129,9 @@ FAMILY_CURVES = {
         (1.0,),
         (-0.95, 3),
         (
-            Use(Sum(), "Compound returns."),
+            Use(Sum(), "Gains of 10 % and then 20 % are a gain of 32 %."),
             Use(Sum(), "A product of positive numbers: growth factors.", (0.0,)),
-            Use(Mean(), "Average growth: the geometric mean.", (0.0,)),
+            Use(Mean(), "Average growth.", (0.0,)),
         ),
     ),
     "logit": Curve(
@@ -155,7 +151,9 @@ FAMILY_CURVES = {
         ),
     ),
     "arcsinh": Curve((1.0,), (-4, 4), (Use(Sum(), "Proper velocities in special relativity: rapidities add."),)),
-    "reflected logarithm": Curve((1.0,), (-2, 0.95), (Use(Sum(), "Noisy-or, on numbers below 1."),)),
+    "reflected logarithm": Curve(
+        (1.0,), (-2, 0.95), (Use(Sum(), "At least one of several independent causes has an effect."),)
+    ),
     "reciprocal difference": Curve((0.5,), (0.2, 1), (Use(Polynomial(0.0, shift=0.5), RISKS),)),
     "reflected power": Curve((1.0, 2.0), (-1, 1), (Use(Sum(), "Fuzzy logic: Yager's *and*, 0 where it is negative."),)),
     "shifted power": Curve((1.0, -1.0), (-0.8, 3), (Use(Polynomial(0.0, shift=-0.5), RISKS),)),
@@ -184,9 +182,10 @@ def pages() -> Iterator[tuple[Path, str]]:
     lines = [
         "# Gallery of laws",
         "",
-        "Every law of the package, and every family of generators φ that it knows, with its curve. An operation is a law",
-        "conjugated by a generator, $x \\circ y = \\varphi^{-1}(\\varphi(x) * \\varphi(y))$. `LawRegressor` finds all of these",
-        "from examples; where none fits, it learns a curve. [Laws on vectors](vectors.md) has a gallery of its own.",
+        "Every law of the package, and every family of generators φ that it knows, with its curve. An operation is a",
+        r"law conjugated by a generator, $x \circ y = \varphi^{-1}(\varphi(x) * \varphi(y))$. `LawRegressor` finds",
+        "most of these from examples; where none fits, it learns a curve. [Laws on vectors](vectors.md) has its own",
+        "gallery.",
         "",
         "`python tools/draw_gallery.py` writes this page from the classes.",
         "",
@@ -282,11 +281,9 @@ def name_of(name: str, theta: tuple[float, ...], law: Law) -> str:
     elif isinstance(law, Polynomial):
         gamma, shift = float(law.gamma), float(law.shift)
         # u + v + s, or in terms of the absorbing element -1 / γ.
-        found = (
-            family.name_of("product", theta, (-1 / gamma, gamma)) if gamma else family.name_of("sum", theta, (shift,))
-        )
-    words = {"Polynomial": "polynomial"}
-    return found or f"{words.get(law.name, law.name.lower())}{with_values(name, theta)}"
+        form, coefficients = ("product", (-1 / gamma, gamma)) if gamma else ("sum", (shift,))
+        found = family.name_of(form, theta, coefficients)
+    return found or f"{law.name.lower()}{with_values(name, theta)}"
 
 
 def with_values(name: str, theta: tuple[float, ...]) -> str:
@@ -305,7 +302,7 @@ def family_chart(name: str, curve: Curve) -> Chart:
 
 def region_of(low: float, high: float) -> str:
     """Returns a domain as text; an end that belongs to it is the next number beyond."""
-    ends = [round(end, 9) for end in (low, high)]
+    ends = [round(end, 9) + 0.0 for end in (low, high)]  # without a negative zero
     lower = f"{number(ends[0])} {'≤' if low < ends[0] else '<'} " if low > -math.inf else ""
     upper = f" {'≤' if high > ends[1] else '<'} {number(ends[1])}" if high < math.inf else ""
     return f"${lower}x{upper}$".replace("≤", r"\le") if lower or upper else "all real numbers"

@@ -1,4 +1,4 @@
-"""Draws the picture of the README, once in light and once in dark: what an operation is, and its error by multiset size.
+"""Draws the picture of the README, in light and in dark: what an operation is, and its error by multiset size.
 
 The errors are those of the table of ``abelnet universality`` in docs/theory.md.
 """
@@ -20,8 +20,8 @@ SIZES = (4, 10, 50)
 MODELS = {"abelnet (AGN 4 × 32)": "AGN 4 × 32", "DeepSets": "DeepSets"}
 DESCRIPTION = (
     "Left: elements x and y are mapped by an invertible network φ, combined by a known law such as a sum, and mapped "
-    "back by the inverse. Right: test error by multiset size on a logarithmic scale, learned from sizes 2 to 4; that of "
-    "DeepSets is smaller at size 4 and grows faster, so that it is larger at 10 and at 50."
+    "back by the inverse. Right: test error by multiset size on a logarithmic scale, learned from sizes 2 to 4; that "
+    "of DeepSets is smaller at size 4 and grows faster, so that it is larger at 10 and at 50."
 )
 
 
