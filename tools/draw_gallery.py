@@ -33,6 +33,9 @@ from abelnet.reporting.charts import CHART_STYLE, Chart, Series, draw_chart
 ROOT = Path(__file__).parent.parent
 PAGE, FOLDER = ROOT / "docs" / "gallery.md", ROOT / "docs" / "gallery"
 POINTS = 81
+# In a file of its own a drawing has no page around it, whose font and width it could take.
+STYLE = "\n".join(line for line in CHART_STYLE.splitlines() if not line.startswith(".chart"))
+WIDTH = 380
 RISKS = "The probability that several dependent risks all happen, from that of each."
 
 
@@ -195,13 +198,18 @@ def pages() -> Iterator[tuple[Path, str]]:
     for shown in LAWS:
         file = FOLDER / f"law-{slug(shown.law.name)}.svg"
         lines += law_section(shown, file)
-        yield file, draw_chart(law_chart(shown), CHART_STYLE) + "\n"
+        yield file, drawing(law_chart(shown))
     lines += ["## Generators", "", "Each with the parameters of its curve, and laws over it.", ""]
     for name, curve in FAMILY_CURVES.items():
         file = FOLDER / f"generator-{slug(name)}.svg"
         lines += family_section(name, curve, file)
-        yield file, draw_chart(family_chart(name, curve), CHART_STYLE) + "\n"
+        yield file, drawing(family_chart(name, curve))
     yield PAGE, "\n".join(lines).rstrip() + "\n"
+
+
+def drawing(chart: Chart) -> str:
+    """Returns a chart as a file."""
+    return draw_chart(chart, STYLE).replace("<svg ", f'<svg width="{WIDTH}" ', 1) + "\n"
 
 
 def law_section(shown: Shown, file: Path) -> list[str]:
