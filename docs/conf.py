@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from docutils import nodes
+from latex2mathml.converter import convert
+
 import abelnet
 
 project = "abelnet"
@@ -12,11 +15,12 @@ author = "The abelnet developers"
 copyright = "The abelnet developers"
 release = version = abelnet.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
 
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = "abelnet"
 
@@ -50,5 +54,21 @@ def resolve_public_name(app: Any, env: Any, node: Any, contnode: Any) -> Any:
     return None
 
 
+def visit_math(translator: Any, node: Any) -> None:
+    """Writes a formula as MathML, which browsers typeset without a script and without a network."""
+    translator.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def visit_math_block(translator: Any, node: Any) -> None:
+    """Writes a formula on lines of its own."""
+    text = node.astext()
+    if r"\\" in text and r"\begin" not in text:
+        text = rf"\begin{{aligned}}{text}\end{{aligned}}"
+    translator.body.append(f'<div class="math">{convert(text, display="block")}</div>')
+    raise nodes.SkipNode
+
+
 def setup(app: Any) -> None:
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
     app.connect("missing-reference", resolve_public_name)

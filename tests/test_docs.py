@@ -1,9 +1,10 @@
-"""The documentation: its code runs and prints what it shows, its links lead somewhere, and all public names are in it."""
+"""The documentation: its code runs and prints what it shows, links lead somewhere, and all public names are in it."""
 
 from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import inspect
 import re
 import shlex
@@ -16,6 +17,8 @@ import pytest
 from typer.testing import CliRunner
 
 import abelnet
+from abelnet import laws
+from abelnet.bijections import FAMILIES
 from abelnet.cli import app
 
 ROOT = Path(__file__).parent.parent
@@ -42,7 +45,7 @@ PAGES = {
     "docs/windows.md": "",
     "docs/your-own.md": "",
 }
-# Pages with Python that does not run here: it needs a cluster, several machines, another extra, or data of the reader's.
+# Pages with Python that does not run here: it needs a cluster, several machines, another extra, or the reader's data.
 NOT_RUN = {"docs/dask.md", "docs/machines.md", "docs/lightning.md", "docs/vectors.md", "docs/tour.md", "docs/words.md"}
 
 
@@ -89,6 +92,28 @@ def test_every_page_with_code_is_run_or_excused() -> None:
         str(path.relative_to(ROOT)) for path in TEXTS if re.search(r"^```python", path.read_text("utf-8"), re.MULTILINE)
     }
     assert with_code == {*PAGES, *NOT_RUN}
+
+
+@pytest.fixture(scope="module", params=["draw_gallery", "draw_overview"])
+def tool(request: pytest.FixtureRequest) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(request.param, ROOT / "tools" / f"{request.param}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_drawings_are_current(tool: ModuleType) -> None:
+    for path, text in tool.pages():
+        assert path.read_text(encoding="utf-8") == text, f"run python tools/{tool.__name__}.py"
+
+
+def test_the_gallery_has_every_law_and_family() -> None:
+    page = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    families = [name[0].upper() + name[1:] for name in FAMILIES]
+    named = [name for name in laws.__all__ if name not in ("Law", "PlainForm")]
+    assert sorted(re.findall(r"^### (.*)$", page, re.MULTILINE)) == sorted(named + families)
 
 
 def anchors(path: Path) -> set[str]:
