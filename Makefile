@@ -6,7 +6,7 @@ PIP := $(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c co
 COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true
 PACKAGING := pyproject.toml constraints.txt
 
-.PHONY: help reproduce test tests fuzz test-kill test-export test-engines test-wheel lint bench dist docs clean
+.PHONY: help reproduce test tests fuzz test-kill test-export test-engines test-browser test-wheel lint bench dist docs clean
 
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -22,7 +22,7 @@ help: ## Show the targets.
 	@$(COMPILE)
 	@touch $@
 
-.venv/engines .venv/lightning: .venv/%: .venv/dev
+.venv/browser .venv/engines .venv/lightning: .venv/%: .venv/dev
 	$(PIP) -e '.[$*]'
 	@touch $@
 
@@ -59,6 +59,18 @@ test-wheel: dist ## Install the wheel with core dependencies only into a fresh e
 	$(PYTHON) -m venv build/wheel
 	build/wheel/bin/pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
 	build/wheel/bin/python tools/try_wheel.py
+
+AXE := axe-core-4.14.0
+build/$(AXE).min.js:
+	@mkdir -p build
+	npm pack --silent --pack-destination build $(subst axe-core-,axe-core@,$(AXE))
+	tar -xzOf build/$(AXE).tgz package/axe.min.js > $@
+
+# Without a network but for the machine itself, where the system allows that.
+OFFLINE = $(shell unshare -rn true 2>/dev/null && echo "unshare -rn sh -c 'ip link set lo up && exec \"\$$@\"' offline")
+
+test-browser: .venv/browser build/$(AXE).min.js ## Use the page in Chromium: Debian's chromium and chromium-driver.
+	ABELNET_BROWSER=$(CURDIR)/build/$(AXE).min.js OMP_NUM_THREADS=1 $(OFFLINE) $(BIN)/python -m pytest -q -s tests/browser
 
 bench: .venv/bench ## Run all benchmarks, one after another.
 	@set -e; for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script; done

@@ -33,7 +33,7 @@ from abelnet.reporting.laws import law_report
 _KEPT = 16  # laws that can be tried on numbers; the oldest is forgotten
 _MOST_ELEMENTS = 10_000  # of a set to try
 _SHOWN = 5  # elements of the set that the page suggests to try
-_SHOWN_ELSEWHERE = ("result", "name", "in words")  # lines of a summary
+_SHOWN_ELSEWHERE = ("law", "result", "name", "in words")  # facts
 _laws: OrderedDict[str, tuple[LawRegressor, Columns]] = OrderedDict()
 
 
@@ -70,7 +70,7 @@ def _views(model: LawRegressor, columns: Columns) -> list[dict[str, Any]]:
             "formula": law.formula,
             "mathml": law.mathml,
             "title": _title(law),
-            "facts": [(name, text) for name, text in section.facts if name not in _SHOWN_ELSEWHERE],
+            "facts": [(name or "note", text) for name, text in section.facts if name not in _SHOWN_ELSEWHERE],
         }
         for law, section in zip(model.laws_, sections, strict=True)
     ]

@@ -5,7 +5,7 @@ import { byId, failure, figureOf, make, parsed, tableOf } from "./dom.js";
 
 const LONGEST_TYPED = 200_000; // characters; a longer table is kept, but not put into the text field
 const SHOWN_LINES = 12;
-const MAIN_TABLES = /^(candidate|error|what adds up|interval)/i; // the others are folded away
+const MAIN_TABLES = /^(candidate|what adds up|interval)/i; // the others are folded away
 const ROLES = { set: "set", value: "element", target: "result", none: "not used" };
 
 let held = null; // a table that is too long for the text field, and its name
