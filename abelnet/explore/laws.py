@@ -45,7 +45,8 @@ def learn(arguments: Arguments, say: Callable[[str], None]) -> dict[str, Any]:
         try:
             model = learn_table(path, columns, skip_missing=arguments.flag("skip_missing"), on_step=say)
         except NoLawError as error:
-            return {"refusal": str(error), "details": list(error.details)}
+            sentence = str(error).removeprefix("no law: ")
+            return {"refusal": sentence[:1].upper() + sentence[1:], "details": list(error.details)}
     name = token_hex(8)
     _laws[name] = model, columns
     while len(_laws) > _KEPT:

@@ -167,6 +167,8 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     made = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
     made.set_script_timeout(60)
+    made.get("about:blank")
+    made.get_log("performance")  # of the browser's own first page
     yield made
     made.quit()
 

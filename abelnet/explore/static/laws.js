@@ -72,7 +72,7 @@ function hold(text, title, name) {
   const field = byId("law-text");
   field.value = `${text.slice(0, 20_000).split("\n", SHOWN_LINES).join("\n")}\n…`;
   field.readOnly = true;
-  const rows = text.split("\n").length - 1;
+  const rows = text.trimEnd().split("\n").length - 1; // without the header
   byId("law-held").hidden = false;
   byId("law-held").querySelector("span").textContent =
     `${title}: about ${rows.toLocaleString("en")} rows, of which the first are shown.`;
