@@ -22,7 +22,7 @@ help: ## Show the targets.
 	@$(COMPILE)
 	@touch $@
 
-.venv/engines .venv/lightning: .venv/%: .venv/dev
+.venv/browser .venv/engines .venv/lightning: .venv/%: .venv/dev
 	$(PIP) -e '.[$*]'
 	@touch $@
 
@@ -63,6 +63,18 @@ test-wheel: dist ## Install the wheel with core dependencies only into a fresh e
 	$(PYTHON) -m venv build/wheel
 	build/wheel/bin/pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
 	build/wheel/bin/python tools/try_wheel.py
+
+AXE := axe-core-4.14.0
+build/$(AXE).min.js:
+	@mkdir -p build
+	npm pack --silent --pack-destination build $(subst axe-core-,axe-core@,$(AXE))
+	tar -xzOf build/$(AXE).tgz package/axe.min.js > $@
+
+# Without a network but for the machine itself, where the system allows that.
+OFFLINE = $(shell unshare -rn true 2>/dev/null && echo "unshare -rn sh -c 'ip link set lo up && exec \"\$$@\"' offline")
+
+test-browser: .venv/browser build/$(AXE).min.js ## Use the page in Chromium: Debian's chromium and chromium-driver.
+	ABELNET_BROWSER=$(CURDIR)/build/$(AXE).min.js OMP_NUM_THREADS=1 $(OFFLINE) $(BIN)/python -m pytest -q -s tests/browser
 
 bench: .venv/bench ## Run all benchmarks, one after another.
 	@set -e; for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script; done

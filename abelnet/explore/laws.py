@@ -33,7 +33,7 @@ from abelnet.reporting.laws import law_report
 _KEPT = 16  # laws that can be tried on numbers; the oldest is forgotten
 _MOST_ELEMENTS = 10_000  # of a set to try
 _SHOWN = 5  # elements of the set that the page suggests to try
-_SHOWN_ELSEWHERE = ("result", "name", "in words")  # lines of a summary
+_SHOWN_ELSEWHERE = ("law", "result", "name", "in words")  # facts
 _laws: OrderedDict[str, tuple[LawRegressor, Columns]] = OrderedDict()
 
 
@@ -45,7 +45,8 @@ def learn(arguments: Arguments, say: Callable[[str], None]) -> dict[str, Any]:
         try:
             model = learn_table(path, columns, skip_missing=arguments.flag("skip_missing"), on_step=say)
         except NoLawError as error:
-            return {"refusal": str(error), "details": list(error.details)}
+            sentence = str(error).removeprefix("no law: ")
+            return {"refusal": sentence[:1].upper() + sentence[1:], "details": list(error.details)}
     name = token_hex(8)
     _laws[name] = model, columns
     while len(_laws) > _KEPT:
@@ -70,7 +71,7 @@ def _views(model: LawRegressor, columns: Columns) -> list[dict[str, Any]]:
             "formula": law.formula,
             "mathml": law.mathml,
             "title": _title(law),
-            "facts": [(name, text) for name, text in section.facts if name not in _SHOWN_ELSEWHERE],
+            "facts": [(name or "note", text) for name, text in section.facts if name not in _SHOWN_ELSEWHERE],
         }
         for law, section in zip(model.laws_, sections, strict=True)
     ]

@@ -117,7 +117,9 @@ def test_a_row_per_set() -> None:
 def test_a_refusal_is_a_result() -> None:
     lines = [f"{a},{b},{a + 3 * b}" for a in range(1, 6) for b in range(1, 6)]
     found = task("learn", text="a,b,y\n" + "\n".join(lines), values=["a", "b"], targets=["y"])
-    assert "law" in found["refusal"]
+    assert "the nearest law explains" in found["refusal"]
+    assert found["refusal"][0].isupper()
+    assert found["details"]
     assert "laws" not in found
     assert "\n" not in found["refusal"]
 

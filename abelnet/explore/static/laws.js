@@ -5,7 +5,7 @@ import { byId, failure, figureOf, make, parsed, tableOf } from "./dom.js";
 
 const LONGEST_TYPED = 200_000; // characters; a longer table is kept, but not put into the text field
 const SHOWN_LINES = 12;
-const MAIN_TABLES = /^(candidate|error|what adds up|interval)/i; // the others are folded away
+const MAIN_TABLES = /^(candidate|what adds up|interval)/i; // the others are folded away
 const ROLES = { set: "set", value: "element", target: "result", none: "not used" };
 
 let held = null; // a table that is too long for the text field, and its name
@@ -72,7 +72,7 @@ function hold(text, title, name) {
   const field = byId("law-text");
   field.value = `${text.slice(0, 20_000).split("\n", SHOWN_LINES).join("\n")}\n…`;
   field.readOnly = true;
-  const rows = text.split("\n").length - 1;
+  const rows = text.trimEnd().split("\n").length - 1; // without the header
   byId("law-held").hidden = false;
   byId("law-held").querySelector("span").textContent =
     `${title}: about ${rows.toLocaleString("en")} rows, of which the first are shown.`;
