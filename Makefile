@@ -6,7 +6,7 @@ PIP := $(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c co
 COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true
 PACKAGING := pyproject.toml constraints.txt
 
-.PHONY: help reproduce test tests fuzz test-kill test-export test-engines lint bench docs clean
+.PHONY: help reproduce test tests fuzz test-kill test-export test-engines test-wheel lint bench dist docs clean
 
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -17,7 +17,7 @@ help: ## Show the targets.
 	@$(COMPILE)
 	@touch $@
 
-.venv/dev .venv/bench .venv/docs: .venv/%: .venv/core
+.venv/dev .venv/bench .venv/dist .venv/docs: .venv/%: .venv/core
 	$(PIP) -e '.[$*]'
 	@$(COMPILE)
 	@touch $@
@@ -54,8 +54,18 @@ test-export: .venv/lightning ## Export every bijection with every law, run all c
 test-engines: .venv/engines ## Run every law as SQL on five engines, a Dask cluster, torchrun, and a search on PostgreSQL.
 	ABELNET_ENGINES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s tests/engines/sql tests/engines/test_dask.py tests/training/test_ranks.py tests/training/test_storage.py
 
+test-wheel: dist ## Install the wheel with core dependencies only into a fresh environment, and run every command.
+	rm -rf build/wheel
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	build/wheel/bin/python tools/try_wheel.py
+
 bench: .venv/bench ## Run all benchmarks, one after another.
 	@set -e; for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+dist: .venv/dist ## Build the wheel and the source distribution into dist.
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
 
 docs: .venv/docs ## Build the documentation into docs/_build.
 	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build

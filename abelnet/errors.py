@@ -44,7 +44,8 @@ def needs_extra(name: str, where: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise MissingExtraError(f'{where}: {error.name} is not installed; pip install "abelnet[{name}]"') from None
+        package = (error.name or "a package").partition(".")[0]
+        raise MissingExtraError(f'{where}: {package} is not installed; pip install "abelnet[{name}]"') from None
 
 
 class ExtrapolationWarning(UserWarning):

@@ -118,15 +118,11 @@ def test_version() -> None:
 
 def test_shell_completion() -> None:
     code = "import sys; sys.argv = ['abelnet']; from abelnet.cli import main; main()"
-    for words, place, found in (
-        ("uni", "1", ["universality"]),
-        ("export law --dialect po", "4", ["postgres", "polars"]),
-    ):
-        asked = {"_ABELNET_COMPLETE": "complete_bash", "COMP_WORDS": f"abelnet {words}", "COMP_CWORD": place}
-        environment = os.environ | asked
-        done = subprocess.run(
-            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
-        )
+    for words, found in ("uni", ["universality"]), ("export law --dialect po", ["postgres", "polars"]):
+        asked = {"COMP_WORDS": f"abelnet {words}", "COMP_CWORD": str(len(words.split()))}
+        environment = os.environ | {"_ABELNET_COMPLETE": "complete_bash"} | asked
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.stdout.split() == found
     assert "--install-completion" in RUNNER.invoke(cli.app, ["--help"]).output
 
@@ -249,3 +245,49 @@ def test_commands_that_start_over_do_not_speak_of_resuming(number: signal.Signal
     process.send_signal(number)
     assert process.communicate(timeout=30)[1] == "abelnet: interrupted\n"
     assert process.returncode == 128 + number
+
+
+@pytest.mark.parametrize("arguments", [["--debug", "words"], ["words", "--debug"], ["words"]])
+def test_a_traceback_is_shown_on_request(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*, args: list[str], **_: Any) -> None:
+        assert args == ["words"]
+        raise KeyError("x")
+
+    monkeypatch.setattr(cli, "app", fail)
+    monkeypatch.setattr("sys.argv", ["abelnet", *arguments])
+    if "--debug" not in arguments:
+        monkeypatch.setenv("ABELNET_DEBUG", "1")
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert error.startswith("Traceback (most recent call last):")
+    line = "abelnet: internal error: KeyError: 'x'; please report it, with the output of --debug\n"
+    assert error.endswith(line)
+    monkeypatch.setattr("sys.argv", ["abelnet", "words"])
+    monkeypatch.setenv("ABELNET_DEBUG", "0")
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert capsys.readouterr().err == line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["lern"], "abelnet: no such command 'lern'. Did you mean 'learn'? (see abelnet --help)"),
+        (["words", "ask"], "abelnet: missing argument 'words' (see abelnet words ask --help)"),
+        (["learn", "t.csv", "--seed", "-1"], "abelnet: invalid value for '--seed': -1 is not in the range x>=0 "),
+        (["synthetic", "--seed", str(2**63)], f"abelnet: invalid value for '--seed': {2**63} is larger than {2**62} "),
+    ],
+)
+def test_wrong_usage_is_one_line(
+    arguments: list[str], line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["abelnet", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith(line)

@@ -2,8 +2,8 @@
 
     python tools/train_rivals.py
 
-Each network is trained on the paper's data, 500 multisets of 2 to 4 numbers, with three seeds, of which the one with the
-smallest validation error is kept. The file is written after each operation, and those that it has are skipped.
+Each network is trained on the paper's data, 500 multisets of 2 to 4 numbers, with three seeds, of which the one with
+the smallest validation error is kept. The file is written after each operation, and those that it has are skipped.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def synthetic(
     report = synthetic_report(results)
     written = write_report(report, out, "table")
     terminal.show(report)
-    terminal.say_written(written)
+    terminal.say_report(written)
 
 
 @app.command(epilog=examples("abelnet graphs --quick", "abelnet graphs --task noisy_or --form aligned --out graphs"))
@@ -174,7 +174,7 @@ def graphs(
     report = graph_report(results)
     written = write_report(report, out, "table")
     terminal.show(report)
-    terminal.say_written(written)
+    terminal.say_report(written)
 
 
 @app.command(epilog=examples("abelnet sets --quick", "abelnet sets --task musk1 --data data --out sets"))
@@ -238,7 +238,7 @@ def sets(
     report = set_report(results)
     written = write_report(report, out, "table")
     terminal.show(report)
-    terminal.say_written(written)
+    terminal.say_report(written)
 
 
 @app.command(
@@ -290,7 +290,7 @@ def certify(
     report = certificate_report(certificates)
     written = write_report(report, out or Path(f"certificate-{Path(model).name}"), "certificate")
     terminal.show(report)
-    terminal.say_written(written)
+    terminal.say_report(written)
 
 
 @app.command(epilog=examples("abelnet universality --dim 2 --epochs 10 --out universality"))
@@ -327,4 +327,4 @@ def universality(
     report = universality_report(rows)
     written = write_report(report, out, "universality")
     terminal.show(report)
-    terminal.say_written([results, *written])
+    terminal.say_report([results, *written])

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-__all__ = ["prepare", "progress", "reader_is_gone", "say", "say_error", "say_written", "show", "show_table", "status"]
+__all__ = [
+    "prepare",
+    "progress",
+    "reader_is_gone",
+    "say",
+    "say_error",
+    "say_report",
+    "say_written",
+    "show",
+    "show_table",
+    "status",
+]
 
 import codecs
+import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -74,14 +86,22 @@ def say(text: str) -> None:
 
 def say_error(text: str) -> None:
     """Prints an error in one line: red on a terminal, unless ``NO_COLOR`` is set."""
+    line = f"abelnet: {printable(' '.join(text.splitlines()))}"
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    typer.secho(f"abelnet: {printable(' '.join(text.splitlines()))}", fg=None if plain else "red", err=True)
+    typer.echo(line if plain else typer.style(line, fg="red"), err=True)
 
 
 def say_written(paths: Iterable[Path]) -> None:
     """Prints the paths of written files."""
     for path in paths:
         say(f"written: {path}")
+
+
+def say_report(paths: Iterable[Path]) -> None:
+    """Prints the paths of a report and its figures, or how to get figures if they could not be drawn."""
+    say_written(paths)
+    if importlib.util.find_spec("matplotlib") is None:
+        say('without plots: matplotlib is not installed; pip install "abelnet[plots]"')
 
 
 def show(report: Report) -> None:

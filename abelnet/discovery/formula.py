@@ -148,13 +148,11 @@ def mathml(operation: Operation, dimension: int = 0) -> str:
 
     from abelnet.discovery import typesetting
 
-    reading, equations = _read(operation, dimension, "φ"), list[typesetting.Equation]()
+    reading = _read(operation, dimension, "φ")
     result = "x ∘ y" if operation.law.is_associative else "M(x₁, …, xₙ)".replace(" ", "\u00a0")
     law = reading.law if reading.generator is None else sympy.Function(f"{reading.generator}⁻¹")(reading.law)
-    equations.append((result, law))
-    if reading.curve is not None:
-        equations.append(("g(x)", reading.curve))
-    return typesetting.mathml(equations, formula(operation, dimension))
+    curve = [] if reading.curve is None else [("g(x)", reading.curve)]
+    return typesetting.mathml([(result, law), *curve], formula(operation, dimension))
 
 
 def number(value: float, digits: int = 6) -> str:

@@ -5,7 +5,7 @@ Importing this module imports sympy.
 
 from __future__ import annotations
 
-__all__ = ["Equation", "mathml"]
+__all__ = ["mathml"]
 
 import html
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,9 @@ from sympy.printing.mathml import MathMLPresentationPrinter
 from abelnet.discovery.formula import number
 from abelnet.discovery.printing import place_of
 
-Equation = tuple[str, Expr] | Expr
-"""An expression, possibly with what it is equal to, in front of it."""
-
 
 def mathml(
-    equations: Sequence[Equation],
+    equations: Sequence[tuple[str, Expr]],
     text: str,
     *,
     sums: Mapping[str, Expr] | None = None,
@@ -32,7 +29,7 @@ def mathml(
     """Returns equations as one MathML element. All names are escaped.
 
     Arguments:
-        equations: The equations, which are separated by commas.
+        equations: Left sides, or nothing, and right sides; they are separated by commas.
         text: The same as text, for readers that do not show MathML.
         sums: Symbols, by name, that stand for a sum over all elements, and what is summed.
         digits: Most significant digits of a number.
@@ -45,11 +42,10 @@ def mathml(
     """
     printer = _Printer(sums or {}, digits)
     root = Element("math", xmlns="http://www.w3.org/1998/Math/MathML", display="block", alttext=text)
-    for i, equation in enumerate(equations):
+    for i, (left, right) in enumerate(equations):
         if i:
             SubElement(root, "mo").text = ","
             SubElement(root, "mspace", width="1em")
-        left, right = equation if isinstance(equation, tuple) else ("", equation)
         for part in left.split(" "):
             if part:
                 SubElement(root, "mo" if part == "∘" else "mi").text = part

@@ -45,7 +45,7 @@ def learn(arguments: Arguments, say: Callable[[str], None]) -> dict[str, Any]:
         try:
             model = learn_table(path, columns, skip_missing=arguments.flag("skip_missing"), on_step=say)
         except NoLawError as error:
-            return {"refusal": str(error), "details": list(getattr(error, "details", ()))}
+            return {"refusal": str(error), "details": list(error.details)}
     name = token_hex(8)
     _laws[name] = model, columns
     while len(_laws) > _KEPT:
@@ -70,7 +70,7 @@ def _views(model: LawRegressor, columns: Columns) -> list[dict[str, Any]]:
             "formula": law.formula,
             "mathml": law.mathml,
             "title": _title(law),
-            "facts": _facts(law.summary(), law.formula),
+            "facts": [(name, text) for name, text in section.facts if name not in _SHOWN_ELSEWHERE],
         }
         for law, section in zip(model.laws_, sections, strict=True)
     ]
@@ -81,12 +81,6 @@ def _title(law: Any) -> str:
     if isinstance(law, LearnedVectorLaw):
         return law.words
     return law.name or f"{law.kind}: {law.title}"
-
-
-def _facts(summary: str, formula: str) -> list[tuple[str, str]]:
-    """Returns the lines of a summary as names with values, without those that are shown elsewhere."""
-    pairs = (line.partition(": ") for line in summary.splitlines() if line != formula)
-    return [(name if text else "note", text or name) for name, _, text in pairs if name not in _SHOWN_ELSEWHERE]
 
 
 def _code(model: LawRegressor, columns: Columns, table: str) -> dict[str, Any]:
@@ -106,7 +100,9 @@ def _code(model: LawRegressor, columns: Columns, table: str) -> dict[str, Any]:
 
 def _first(model: LawRegressor) -> str:
     """Returns the elements of the first example, as text."""
-    parts = [(block, sample.take(torch.tensor([0]))) for block, sample in zip(model.blocks_, model.sample_, strict=True)]
+    parts = [
+        (block, sample.take(torch.tensor([0]))) for block, sample in zip(model.blocks_, model.sample_, strict=True)
+    ]
     rows = np.concatenate([sample.values.numpy() for _, sample in parts], 1)
     order = np.argsort([i for block, _ in parts for i in block])
     rows = rows[:_SHOWN, order]

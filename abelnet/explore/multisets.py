@@ -5,7 +5,7 @@ Networks ship with the package; ``tools/train_rivals.py`` has trained them. The 
 
 from __future__ import annotations
 
-__all__ = ["MODELS", "Model", "build", "compare", "results"]
+__all__ = ["MODELS", "Model", "build", "compare", "network", "results"]
 
 import math
 from collections.abc import Callable, Sequence
@@ -92,18 +92,27 @@ def results(model: nn.Module, sets: Multisets) -> Tensor:
     return model(sets)[:, 0]  # type: ignore[no-any-return]
 
 
+def network(name: str, operation: str) -> nn.Module:
+    """Returns a trained network in double precision.
+
+    Arguments:
+        name: Key of :data:`MODELS`.
+        operation: Key of :data:`~abelnet.experiments.synthetic.data.OPERATIONS`.
+    """
+    start, built = f"{operation}.{name}.", build(name, operation)
+    tensors = load((resources.files("abelnet.explore") / FILE).read_bytes())
+    built.load_state_dict({key.removeprefix(start): one for key, one in tensors.items() if key.startswith(start)})
+    return built.double().eval()
+
+
 @cache
 def _trained(operation: str) -> dict[str, nn.Module]:
-    """Returns the law and the networks of an operation, by title, in double precision."""
-    tensors = load((resources.files("abelnet.explore") / FILE).read_bytes())
+    """Returns the law and the networks of an operation, by title."""
     law = learn(operation).law
     found: dict[str, nn.Module] = {f"Law: {law.formula.partition('= ')[2]}": law.operation}
     for name, model in MODELS.items():
-        start = f"{operation}.{name}."
-        network = build(name, operation)
-        network.load_state_dict({key.removeprefix(start): one for key, one in tensors.items() if key.startswith(start)})
         title = ("AGN" if OPERATIONS[operation].is_group else "ASN") if name == "network" else model.title
-        found[title] = network.double().eval()
+        found[title] = network(name, operation)
     return found
 
 
@@ -175,7 +184,8 @@ def _table(models: dict[str, nn.Module], drawn: Multisets, size: int) -> Table:
 def _percent(error: float) -> str:
     if not math.isfinite(error):
         return "–"
-    return f"{100 * error:.2g} %" if 1e-6 < error < 1e3 else f"{number(100 * error, 2)} %"
+    rounded = float(f"{100 * error:.2g}")  # 100 %, not 1e2 %
+    return f"{number(rounded)} %"
 
 
 def _elements(values: Sequence[float]) -> str:

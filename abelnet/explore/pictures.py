@@ -45,10 +45,7 @@ class _Box(NamedTuple):
 
     def overlaps(self, other: _Box) -> bool:
         return (
-            self.left < other.right
-            and other.left < self.right
-            and self.top < other.bottom
-            and other.top < self.bottom
+            self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
         )
 
 
@@ -68,8 +65,10 @@ def draw_words(title: str, about: str, points: Sequence[Point], arrows: Sequence
         >>> "man" in draw_words("Words", "Two words.", points, [Arrow(0, 1, True)])
         True
     """
-    svg = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "class": "chart", "role": "img"})
+    svg = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "class": "chart words", "role": "img"})
     svg.set("viewBox", f"0 0 {_WIDTH:g} {_HEIGHT:g}")
+    svg.set("fill", "currentColor")
+    svg.set("font-family", "system-ui, sans-serif")
     key = hashlib.sha256(repr((title, points)).encode()).hexdigest()[:10]
     svg.set("aria-labelledby", f"title-{key} about-{key}")
     SubElement(svg, "title", id=f"title-{key}").text = title
@@ -85,7 +84,7 @@ def draw_words(title: str, about: str, points: Sequence[Point], arrows: Sequence
 
 
 def _places(points: Sequence[Point]) -> Iterator[tuple[float, float]]:
-    """Yields the place of each point. Both directions are stretched to fill the picture: parallel arrows stay parallel."""
+    """Yields the place of each point; both directions fill the picture, and parallel arrows stay parallel."""
     across = _stretched([one.x for one in points], _MARGIN + _LABEL, _WIDTH - _MARGIN - _LABEL)
     up = _stretched([one.y for one in points], _HEIGHT - _MARGIN, _MARGIN)
     return zip(across, up, strict=True)
@@ -97,9 +96,7 @@ def _stretched(values: Sequence[float], start: float, end: float) -> Iterator[fl
         yield start + (end - start) * ((value - low) / (high - low) if high > low else 0.5)
 
 
-def _draw_point(
-    svg: Element, point: Point, place: tuple[float, float], taken: list[_Box], *, is_start: bool
-) -> None:
+def _draw_point(svg: Element, point: Point, place: tuple[float, float], taken: list[_Box], *, is_start: bool) -> None:
     x, y = place
     color = f"var(--chart-{_COLORS[point.role]})" if point.role in _COLORS else "currentColor"
     if point.role == "prediction":

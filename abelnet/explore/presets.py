@@ -112,14 +112,14 @@ PRESETS = {
     "center_of_mass": Preset(
         "Centers of mass",
         "Vectors whose coordinates mix: masses and places of bodies, and those of the whole.",
-        ("system", ("m", "x", "y"), ("M", "X", "Y")),
+        ("system", ("m", "x", "y"), ("total_m", "center_x", "center_y")),
         _body,
         _center,
     ),
     "gaussian_fusion": Preset(
         "Gaussian fusion",
         "Independent measurements with their variances, combined as a Kalman filter does.",
-        ("target", ("mean", "variance"), ("fused mean", "fused variance")),
+        ("target", ("mean", "variance"), ("fused_mean", "fused_variance")),
         _measurement,
         _fused,
     ),

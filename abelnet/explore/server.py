@@ -1,8 +1,8 @@
 """HTTP server of the page, on 127.0.0.1 alone: static files, and tasks whose steps and result are lines of JSON.
 
-Only requests of the page itself are answered: a ``Host`` other than this machine's (DNS rebinding) and an ``Origin`` other
-than the page's (cross-site requests) are refused. A body is refused by its declared length before any of it is kept, and
-the number of connections, of waiting tasks and of seconds is limited.
+Only requests of the page itself are answered: a ``Host`` other than this machine's (DNS rebinding) and an ``Origin``
+other than the page's (cross-site requests) are refused. A body is refused by its declared length before any of it is
+kept, and the number of connections, of waiting tasks and of seconds is limited.
 """
 
 from __future__ import annotations
@@ -67,6 +67,10 @@ class Explorer(ThreadingHTTPServer):
     request_queue_size = 128
 
     def __init__(self, port: int = 0, *, seconds: Mapping[str, float] | None = None, waiting: int = 8) -> None:
+        limits = {**_SECONDS, **(seconds or {})}
+        self.workers = {name: Worker(limit, waiting) for name, limit in limits.items()}
+        self._free = threading.BoundedSemaphore(_CONNECTIONS)
+        self._thread: threading.Thread | None = None
         try:
             super().__init__((_ADDRESS, port), _Handler)
         except OSError as error:
@@ -75,10 +79,6 @@ class Explorer(ThreadingHTTPServer):
             raise AbelnetError(
                 f"port: expected a free one, got {port}, which is in use; choose another, or 0 for any free one"
             ) from None
-        limits = {**_SECONDS, **(seconds or {})}
-        self.workers = {name: Worker(limit, waiting) for name, limit in limits.items()}
-        self._free = threading.BoundedSemaphore(_CONNECTIONS)
-        self._thread: threading.Thread | None = None
 
     @property
     def address(self) -> str:

@@ -98,7 +98,13 @@ def inspect_table(arguments: Arguments, say: Callable[[str], None]) -> dict[str,
         decimals = layout_of(path, Columns(layout.header), layout.delimiter)
     found = guess(layout.header, rows, decimals.decimal)
     shown = [[cell[:_LONGEST_CELL] for cell in row] for row in rows[:_SHOWN]]
-    return {"columns": layout.header, "rows": shown, "count": lines, "added_header": _header(arguments.text("text")) != "", **found}
+    return {
+        "columns": list(layout.header),
+        "rows": shown,
+        "count": lines,
+        "added_header": _header(arguments.text("text")) != "",
+        **found,
+    }
 
 
 def guess(header: Sequence[str], rows: Sequence[Sequence[str]], decimal: str = ".") -> dict[str, Any]:

@@ -21,7 +21,7 @@ def test_where_there_is_no_terminal_nothing_moves(capsys: pytest.CaptureFixture[
     with terminal.status("reading [/]") as update, terminal.progress("training") as on_progress:
         update("learning [/]")
         on_progress(0.5)
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr() == ("", "")
 
 
 def test_control_characters_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,7 +33,7 @@ def test_control_characters_are_escaped(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_progress_text_is_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
-    console = Console(file=io.StringIO(), force_terminal=True, color_system=None)
+    console = Console(file=io.StringIO(), force_terminal=True, force_interactive=True, color_system=None)
     monkeypatch.setattr(terminal, "_console", lambda: console)
     with terminal.status("reading v [/s]\x07"):
         pass

@@ -158,7 +158,7 @@ class LearnedVectorLaw(Configurable):
         sums = {f"Σ{j}": one for j, one in enumerate(self.sympy)}
         symbols = [sympy.Symbol(name, real=True) for name in sums]
         if not isinstance(self._plain, Triangular):
-            return typesetting.mathml(symbols, self.formula, sums=sums)
+            return typesetting.mathml([("", symbol) for symbol in symbols], self.formula, sums=sums)
         found = zip(self.names, self._plain.solved(symbols, self._symbols), strict=True)
         equations = [(name.replace(" ", "\u00a0"), one) for name, one in found]
         return typesetting.mathml(equations, self.formula, sums=sums)

@@ -49,7 +49,7 @@ export function prepare() {
 function show(found) {
   byId("set-result").replaceChildren(
     make("article", { class: "card" }, make("h2", {}, "How far each model can be trusted"), figureOf(found.chart),
-      make("p", { class: "note" }, "Relative error: the median error over the median size of the results, of 100 multisets of each size. A model that always answers 0 has an error of 1.")),
+      make("p", { class: "note" }, "Relative error: the median error over the median size of the results, of 100 multisets of each size. A model that always answers 0 has an error of 1; rounding gives about 10⁻¹⁶.")),
     make("article", { class: "card" }, make("h2", {}, "One multiset"),
       make("p", { class: "plain-formula" }, `{${found.elements}}`), tableOf(found.table)));
 }
