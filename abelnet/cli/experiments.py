@@ -96,11 +96,14 @@ def synthetic(
 
     Tunes DeepSets, AGN and ASN, trains them on multisets of 2 to 4 numbers, and tests them on 10 to 12.
     """
-    from abelnet.experiments.synthetic.comparison import MODELS, Experiment, run
-    from abelnet.experiments.synthetic.data import OPERATIONS
-    from abelnet.reporting.synthetic import synthetic_report
-    from abelnet.reporting.writing import write_report
+    with terminal.status("loading"):
+        from abelnet.experiments.synthetic.comparison import MODELS, Experiment, run
+        from abelnet.experiments.synthetic.data import OPERATIONS
+        from abelnet.reporting.synthetic import synthetic_report
+        from abelnet.reporting.writing import write_report
+        from abelnet.training.tuning import check_optuna
 
+    check_optuna()  # before anything is written
     if quick:
         trials, seeds, epochs = 4, 2, 30
     experiment = Experiment(
@@ -159,12 +162,13 @@ def graphs(
     Trains networks on graphs of 5 to 20 nodes, and tests them on 200 nodes. Most rivals need the packages
     torch-geometric and genagg.
     """
-    from abelnet.experiments.graphs.comparison import Experiment, run
-    from abelnet.experiments.graphs.data import TASKS
-    from abelnet.experiments.graphs.models import FORMS
-    from abelnet.experiments.graphs.rivals import AGGREGATIONS
-    from abelnet.reporting.graphs import graph_report
-    from abelnet.reporting.writing import write_report
+    with terminal.status("loading"):
+        from abelnet.experiments.graphs.comparison import Experiment, run
+        from abelnet.experiments.graphs.data import TASKS
+        from abelnet.experiments.graphs.models import FORMS
+        from abelnet.experiments.graphs.rivals import AGGREGATIONS
+        from abelnet.reporting.graphs import graph_report
+        from abelnet.reporting.writing import write_report
 
     if quick:
         seeds, steps = 1, 100
@@ -225,11 +229,12 @@ def sets(
     Trains models of equal size on points of digits, and tests them on as many points and on all; cross-validates them
     on multiple-instance data. Needs scikit-learn; most rivals need torch-geometric and genagg.
     """
-    from abelnet.experiments.sets.comparison import Experiment, run
-    from abelnet.experiments.sets.data import TASKS
-    from abelnet.experiments.sets.models import AGGREGATIONS
-    from abelnet.reporting.sets import set_report
-    from abelnet.reporting.writing import write_report
+    with terminal.status("loading"):
+        from abelnet.experiments.sets.comparison import Experiment, run
+        from abelnet.experiments.sets.data import TASKS
+        from abelnet.experiments.sets.models import AGGREGATIONS
+        from abelnet.reporting.sets import set_report
+        from abelnet.reporting.writing import write_report
 
     if quick:
         runs, epochs = 1, 5
@@ -317,9 +322,10 @@ def universality(
 
     Trains networks of increasing size, and DeepSets for comparison, on multisets of 2 to 4 elements; tests on up to 50.
     """
-    from abelnet.experiments import universality as experiment
-    from abelnet.reporting.universality import universality_report
-    from abelnet.reporting.writing import write_report
+    with terminal.status("loading"):
+        from abelnet.experiments import universality as experiment
+        from abelnet.reporting.universality import universality_report
+        from abelnet.reporting.writing import write_report
 
     def on_row(row: UniversalityRow) -> None:
         errors = ", ".join(f"{size}: {error:.3g}" for size, error in zip(row.sizes, row.rmse, strict=True))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 __all__ = ["Experiment", "run"]
 
+import importlib
 import itertools
 import time
 from collections.abc import Callable
@@ -23,7 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from abelnet.checks import check_count
-from abelnet.errors import AbelnetError
+from abelnet.errors import AbelnetError, needs_extra
 from abelnet.experiments.running import Tell, claim_folder, derived_seed, run_units, write_results
 from abelnet.experiments.sets.data import TASKS, Sets, Task, draw_points
 from abelnet.experiments.sets.models import AGGREGATIONS, check_installed, count_parameters, make_model
@@ -106,6 +107,8 @@ def run(
         The contents of ``results.json``.
     """
     check_installed(experiment.models)
+    with needs_extra("sets", "sets"):
+        importlib.import_module("sklearn")  # before anything is written
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     added = ("tasks", "models", "runs")

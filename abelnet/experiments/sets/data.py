@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from abelnet.errors import AbelnetError, needs_extra
+from abelnet.errors import AbelnetError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -117,8 +117,7 @@ def draw_points(sets: Sets, points: int | None, generator: torch.Generator) -> t
 
 
 def _digits(folder: Path | None, run: int, seed: int) -> Split:
-    with needs_extra("sets", "task digits"):
-        from sklearn.datasets import load_digits
+    from sklearn.datasets import load_digits
 
     found = load_digits()
     sets = _image_sets(found.images, found.target, found.images.max())
@@ -202,8 +201,7 @@ def _image_sets(images: Array, labels: Array, largest: float) -> Sets:
 
 def _fold(labels: Tensor, count: int, run: int, seed: int) -> tuple[Tensor, Tensor]:
     """Returns training and test sets of one fold of stratified cross-validation."""
-    with needs_extra("sets", "cross-validation"):
-        from sklearn.model_selection import StratifiedKFold
+    from sklearn.model_selection import StratifiedKFold
 
     folds = StratifiedKFold(count, shuffle=True, random_state=seed % 2**32)
     train, test = list(folds.split(np.zeros(len(labels)), labels.numpy()))[run % count]
