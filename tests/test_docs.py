@@ -191,7 +191,7 @@ PACKAGES = [
     "abelnet.bijections.families",
     "abelnet.bijections.terms",
     "abelnet.discovery",
-    "abelnet.engines.sql",
+    "abelnet.sql",
     "abelnet.laws",
     "abelnet.nn",
     "abelnet.training",
