@@ -127,7 +127,7 @@ def reproduce(
             on_unit=on_unit,
             on_progress=lambda part: show(_TRAINED + part * (_ANSWERED - _TRAINED)),
         )
-        models = {
+        models: dict[str, Any] = {
             MODELS[name].title: offset if name == "wv" else load(parts / "analogies" / "models" / f"{name}-{seed}")
             for name in _SHOWN
         }

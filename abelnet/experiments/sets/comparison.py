@@ -145,7 +145,7 @@ def _run_unit(experiment: Experiment, folder: Path, data: Path | None, unit: tup
         **dict(zip(("task", "model"), unit, strict=True)),
         **chosen,
         "tried": [{key: one[key] for key in (*chosen, "validation")} for one in tried],
-        "runs": [best, *(trained(*chosen.values(), number) for number in range(1, runs))],
+        "runs": [best, *(trained(best["lr"], best["weight_decay"], number) for number in range(1, runs))],
     }
     content["seconds"] = float(sum(one["seconds"] for one in (*tried, *content["runs"][1:])))
     write_json(_part(folder, unit), content)
