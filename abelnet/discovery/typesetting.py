@@ -40,7 +40,6 @@ def mathml(
         '<math xmlns="http://www.w3.org/1998/Math/MathML" display="block" alttext="y = 2·x"><mi>y</mi><mo>=</mo><mrow>\
 <mn>2</mn><mo>\u2062</mo><mi>x</mi></mrow></math>'
     """
-    printer = _Printer(sums or {}, digits)
     root = Element("math", xmlns="http://www.w3.org/1998/Math/MathML", display="block", alttext=text)
     for i, (left, right) in enumerate(equations):
         if i:
@@ -51,22 +50,20 @@ def mathml(
                 SubElement(root, "mo" if part == "∘" else "mi").text = part
         if left:
             SubElement(root, "mo").text = "="
-        root.append(_element(printer.node(right)))
+        root.append(_element(_Printer(right, sums or {}, digits).node(right)))
     return tostring(root, encoding="unicode")
 
 
 class _Printer(MathMLPresentationPrinter):  # type: ignore[misc]
     """Prints to a tree: names as they are, terms in the order of elements, short numbers."""
 
-    def __init__(self, sums: Mapping[str, Expr], digits: int) -> None:
-        super().__init__()
+    def __init__(self, expression: Expr, sums: Mapping[str, Expr], digits: int) -> None:
+        names = {str(symbol) for one in (expression, *sums.values()) for symbol in one.free_symbols} - set(sums)
+        super().__init__({"mul_symbol": "dot" if any(len(name) > 1 for name in names) else None})
         self._sums, self._digits = sums, digits
 
     def node(self, expression: Expr) -> Any:
         """Returns the tree of an expression."""
-        inside = [expression, *self._sums.values()]
-        names = {str(symbol) for one in inside for symbol in one.free_symbols} - set(self._sums)
-        self._settings["mul_symbol"] = "dot" if any(len(name) > 1 for name in names) else None
         return self._print(expression.replace(Function("cbrt"), cbrt))
 
     def _as_ordered_terms(self, expr: Expr, order: Any = None) -> list[Expr]:
