@@ -6,7 +6,7 @@ PIP := $(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c co
 COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true
 PACKAGING := pyproject.toml constraints.txt
 
-.PHONY: help reproduce test tests fuzz test-kill test-export test-engines test-browser test-wheel lint bench dist docs clean
+.PHONY: help reproduce reproduce-full test tests fuzz test-kill test-export test-engines test-wheel test-browser lint bench dist docs clean
 
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -17,7 +17,7 @@ help: ## Show the targets.
 	@$(COMPILE)
 	@touch $@
 
-.venv/dev .venv/bench .venv/dist .venv/docs: .venv/%: .venv/core
+.venv/dev .venv/bench .venv/dist .venv/docs .venv/tune: .venv/%: .venv/core
 	$(PIP) -e '.[$*]'
 	@$(COMPILE)
 	@touch $@
@@ -26,8 +26,12 @@ help: ## Show the targets.
 	$(PIP) -e '.[$*]'
 	@touch $@
 
-reproduce: .venv/core ## Run both experiments of the paper in minutes, on bundled data.
+reproduce: .venv/core ## Run the paper's experiments in minutes on data that ships, and write report/index.html.
 	$(BIN)/abelnet reproduce
+
+reproduce-full: .venv/tune ## Run them in full, about an hour; with VECTORS=FILE BATS=FOLDER also the analogies of the paper.
+	$(BIN)/abelnet synthetic --out results/synthetic
+	$(if $(VECTORS)$(BATS),$(BIN)/abelnet analogies run $(if $(VECTORS),--vectors "$(VECTORS)") $(if $(BATS),--bats "$(BATS)") --out results/analogies)
 
 lint: .venv/dev ## Check style, types and import contracts.
 	$(BIN)/ruff check .

@@ -18,6 +18,7 @@ from cases import wait_until
 from typer.testing import CliRunner
 
 import abelnet
+from abelnet import __main__ as entry
 from abelnet import cli
 
 RUNNER = CliRunner()
@@ -79,6 +80,7 @@ def test_there_are_all_commands() -> None:
         "words evaluate",
         "words ask",
         "words complete",
+        "words judge",
         "words convert",
     }
 
@@ -170,6 +172,17 @@ def test_an_error_of_the_system_is_one_line(
         cli.main()
     assert stop.value.code == 2
     assert capsys.readouterr().err == f"abelnet: {tmp_path / 'missing'}: No such file or directory\n"
+
+
+def test_an_early_interrupt_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "main", interrupt)
+    with pytest.raises(SystemExit) as stop:
+        entry.main()
+    assert stop.value.code == 130
+    assert capsys.readouterr().err == "abelnet: interrupted\n"
 
 
 LONG = {

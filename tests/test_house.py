@@ -14,7 +14,15 @@ import pytest
 ROOT = Path(__file__).parent.parent
 MODULES = sorted((ROOT / "abelnet").rglob("*.py"))
 # Tests that belong to no module alone: of the house, of the examples, of the release, of classes of a user's own.
-APART = {"test_fuzz.py", "test_kill.py", "test_house.py", "test_examples.py", "test_release.py", "test_toys.py"}
+APART = {
+    "test_docs.py",
+    "test_fuzz.py",
+    "test_kill.py",
+    "test_house.py",
+    "test_examples.py",
+    "test_release.py",
+    "test_toys.py",
+}
 
 
 @pytest.fixture(scope="module")

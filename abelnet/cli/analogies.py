@@ -51,7 +51,8 @@ def run(
 
     Trains WV+MLP and WV+AGN on BATS, tests them on BATS and the Google test set, and compares with the paper.
     """
-    from abelnet.experiments.analogies.experiment import MODELS, AnalogyExperiment, run_analogies
+    with terminal.status("loading"):
+        from abelnet.experiments.analogies.experiment import MODELS, AnalogyExperiment, run_analogies
 
     experiment = AnalogyExperiment(
         vectors=None if vectors is None else str(vectors.resolve()),

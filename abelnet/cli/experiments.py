@@ -38,23 +38,34 @@ _SET_MODELS = ("wide", "weighted", "glow", "lme", "labels", "sum", "mean", "max"
 def reproduce(
     seed: Seed = 0,
     epochs: Annotated[int, typer.Option(min=1, help="Number of training epochs of each analogy model.")] = 10,
+    network_epochs: Annotated[int, typer.Option(min=1, help="Number of training epochs of each other network.")] = 1000,
+    out: Annotated[Path, typer.Option(help="Output folder for the page.")] = Path("report"),
+    jobs: _Jobs = _CORES,
 ) -> None:
-    """Run both experiments of the paper in minutes.
+    """Run the paper's experiments in minutes, and write a page.
 
-    Learns operations from multisets, and word analogies, on bundled data.
+    Learns operations from multisets by DeepSets, AGN and ASN, and in closed form; word analogies from one and several
+    example pairs; and the law of a table. All data ship with the package.
     """
     from abelnet.experiments import reproduction
-    from abelnet.reporting.reproduction import reproduction_report
+    from abelnet.files import write_text
+    from abelnet.reporting.page import html_page
+    from abelnet.reporting.reproduction import reproduction_overview, reproduction_report
 
     with terminal.progress("learning") as on_progress:
         result = reproduction.reproduce(
+            out,
             seed=seed,
             epochs=epochs,
-            jobs=_CORES,
+            network_epochs=network_epochs,
+            jobs=jobs,
             on_unit=lambda text: terminal.say(f"done: {text}"),
             on_progress=on_progress,
         )
-    terminal.show(reproduction_report(result))
+    page = out / "index.html"
+    write_text(page, html_page(reproduction_report(result)))
+    terminal.show(reproduction_overview(result))
+    terminal.say_written([page.absolute()])
 
 
 @app.command(epilog=examples("abelnet synthetic --quick", "abelnet synthetic --op cbrt --model agn --out results"))
@@ -85,11 +96,14 @@ def synthetic(
 
     Tunes DeepSets, AGN and ASN, trains them on multisets of 2 to 4 numbers, and tests them on 10 to 12.
     """
-    from abelnet.experiments.synthetic.comparison import MODELS, Experiment, run
-    from abelnet.experiments.synthetic.data import OPERATIONS
-    from abelnet.reporting.synthetic import synthetic_report
-    from abelnet.reporting.writing import write_report
+    with terminal.status("loading"):
+        from abelnet.experiments.synthetic.comparison import MODELS, Experiment, run
+        from abelnet.experiments.synthetic.data import OPERATIONS
+        from abelnet.reporting.synthetic import synthetic_report
+        from abelnet.reporting.writing import write_report
+        from abelnet.training.tuning import check_optuna
 
+    check_optuna()  # before anything is written
     if quick:
         trials, seeds, epochs = 4, 2, 30
     experiment = Experiment(
@@ -148,12 +162,13 @@ def graphs(
     Trains networks on graphs of 5 to 20 nodes, and tests them on 200 nodes. Most rivals need the packages
     torch-geometric and genagg.
     """
-    from abelnet.experiments.graphs.comparison import Experiment, run
-    from abelnet.experiments.graphs.data import TASKS
-    from abelnet.experiments.graphs.models import FORMS
-    from abelnet.experiments.graphs.rivals import AGGREGATIONS
-    from abelnet.reporting.graphs import graph_report
-    from abelnet.reporting.writing import write_report
+    with terminal.status("loading"):
+        from abelnet.experiments.graphs.comparison import Experiment, run
+        from abelnet.experiments.graphs.data import TASKS
+        from abelnet.experiments.graphs.models import FORMS
+        from abelnet.experiments.graphs.rivals import AGGREGATIONS
+        from abelnet.reporting.graphs import graph_report
+        from abelnet.reporting.writing import write_report
 
     if quick:
         seeds, steps = 1, 100
@@ -214,11 +229,12 @@ def sets(
     Trains models of equal size on points of digits, and tests them on as many points and on all; cross-validates them
     on multiple-instance data. Needs scikit-learn; most rivals need torch-geometric and genagg.
     """
-    from abelnet.experiments.sets.comparison import Experiment, run
-    from abelnet.experiments.sets.data import TASKS
-    from abelnet.experiments.sets.models import AGGREGATIONS
-    from abelnet.reporting.sets import set_report
-    from abelnet.reporting.writing import write_report
+    with terminal.status("loading"):
+        from abelnet.experiments.sets.comparison import Experiment, run
+        from abelnet.experiments.sets.data import TASKS
+        from abelnet.experiments.sets.models import AGGREGATIONS
+        from abelnet.reporting.sets import set_report
+        from abelnet.reporting.writing import write_report
 
     if quick:
         runs, epochs = 1, 5
@@ -306,9 +322,10 @@ def universality(
 
     Trains networks of increasing size, and DeepSets for comparison, on multisets of 2 to 4 elements; tests on up to 50.
     """
-    from abelnet.experiments import universality as experiment
-    from abelnet.reporting.universality import universality_report
-    from abelnet.reporting.writing import write_report
+    with terminal.status("loading"):
+        from abelnet.experiments import universality as experiment
+        from abelnet.reporting.universality import universality_report
+        from abelnet.reporting.writing import write_report
 
     def on_row(row: UniversalityRow) -> None:
         errors = ", ".join(f"{size}: {error:.3g}" for size, error in zip(row.sizes, row.rmse, strict=True))

@@ -5,12 +5,12 @@ r"""Aggregation of multisets as sympy expressions, stage by stage, from which SQ
 
 from __future__ import annotations
 
-__all__ = ["Fold", "Total", "symbolic_fold"]
+__all__ = ["Fold", "Total", "symbolic_fold", "unsigned"]
 
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
@@ -186,6 +186,37 @@ def _folded(operation: Operation, coordinates: Sequence[int]) -> Fold:
     for stage in (*fold.prepared, fold.encoded, fold.lifted, fold.latent, *fold.followed, fold.results):
         stage |= {name: _stable(unfolded(expression)) for name, expression in stage.items()}
     return fold
+
+
+def unsigned(fold: Fold) -> Fold:
+    """Returns a fold that counts no negative factors and zeros: where an element is one, it has no state.
+
+    Example:
+        >>> from abelnet import Generator, Operation, Product
+        >>> fold = symbolic_fold(Operation(Generator(1, "affine", dtype=torch.float64), Product()), [0])
+        >>> sorted(fold.totals), sorted(unsigned(fold).totals)
+        (['t1_1', 't1_2', 't1_3'], ['t1_1'])
+    """
+    import sympy
+
+    counted = {name: total.of for name, total in fold.totals.items() if total.kind == "count"}
+    counted = {name: of for name, of in counted.items() if isinstance(fold.lifted.get(of), sympy.Piecewise)}
+    if not counted:
+        return fold
+    conditions = [fold.lifted[of].args[0][1] for of in counted.values()]
+    is_other = sympy.And(*map(sympy.Not, conditions))
+    others = {
+        name: one.xreplace(dict.fromkeys(conditions, sympy.false))
+        for name, one in fold.lifted.items()
+        if name not in counted.values()
+    }
+    symbols = {one for latent in fold.latent.values() for one in latent.free_symbols if one.name in counted}
+    return replace(
+        fold,
+        lifted={name: sympy.Piecewise((one, is_other), evaluate=False) for name, one in others.items()},
+        totals={name: total for name, total in fold.totals.items() if name not in counted},
+        latent={name: one.xreplace(dict.fromkeys(symbols, sympy.S.Zero)) for name, one in fold.latent.items()},
+    )
 
 
 def _is_reached(name: str, latent: Expr, low: float, high: float) -> Any:

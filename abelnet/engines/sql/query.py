@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from abelnet.engines.expressions import Fold, Total, symbolic_fold
+from abelnet.engines.expressions import Fold, Total, symbolic_fold, unsigned
 from abelnet.engines.sql.dialects import DIALECTS, Dialect
 from abelnet.errors import AbelnetError
 from abelnet.operation import Operation
@@ -87,6 +87,7 @@ def aggregate_query(
     results: Sequence[str] = (),
     dialect: str = "duckdb",
     compensated: bool = False,
+    is_signed: bool = True,
     count: str | None = None,
 ) -> str:
     """Returns the query of :func:`select` over any source.
@@ -99,6 +100,7 @@ def aggregate_query(
         results: Names of the columns of results.
         dialect: Engine that is to run the query.
         compensated: Whether sums are compensated for rounding, as DuckDB can.
+        is_signed: Whether factors may be negative or 0; if not, states of such elements are NULL.
         count: Name of a last column with the number of rows of each set, if any.
     """
     if dialect not in DIALECTS:
@@ -110,6 +112,8 @@ def aggregate_query(
     if len(results) != len(values) or len({*results, *sets}) < len(results) + len(sets):
         raise AbelnetError(f"results: expected {len(values)} names other than {list(sets)}, got {results}")
     folds = [symbolic_fold(operation, block) for operation, block in laws]
+    if not is_signed:
+        folds = [unsigned(fold) for fold in folds]
     query = _Query(source, sets, values, results, DIALECTS[dialect])
     return query.aggregate(folds, "fsum" if compensated else "SUM", count)
 

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from abelnet.errors import AbelnetError, needs_extra
+from abelnet.errors import AbelnetError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -76,8 +76,7 @@ class Task:
         parameters: Number of parameters of each model.
         epochs: Number of epochs.
         batch_size: Number of sets in a step.
-        rates: Learning rates, selected from on the validation sets of the first run.
-        weight_decay: Weight decay of AdamW.
+        choices: Learning rates and weight decays of AdamW, selected from on the validation sets of the first run.
     """
 
     title: str
@@ -88,8 +87,7 @@ class Task:
     parameters: int = 12_000
     epochs: int = 150
     batch_size: int = 64
-    rates: tuple[float, ...] = (0.003, 0.01)
-    weight_decay: float = 1e-4
+    choices: tuple[tuple[float, float], ...] = ((0.003, 1e-4), (0.01, 1e-4), (0.01, 0.1))
     classes: int = field(default=10)
 
 
@@ -119,8 +117,7 @@ def draw_points(sets: Sets, points: int | None, generator: torch.Generator) -> t
 
 
 def _digits(folder: Path | None, run: int, seed: int) -> Split:
-    with needs_extra("sets", "task digits"):
-        from sklearn.datasets import load_digits
+    from sklearn.datasets import load_digits
 
     found = load_digits()
     sets = _image_sets(found.images, found.target, found.images.max())
@@ -204,8 +201,7 @@ def _image_sets(images: Array, labels: Array, largest: float) -> Sets:
 
 def _fold(labels: Tensor, count: int, run: int, seed: int) -> tuple[Tensor, Tensor]:
     """Returns training and test sets of one fold of stratified cross-validation."""
-    with needs_extra("sets", "cross-validation"):
-        from sklearn.model_selection import StratifiedKFold
+    from sklearn.model_selection import StratifiedKFold
 
     folds = StratifiedKFold(count, shuffle=True, random_state=seed % 2**32)
     train, test = list(folds.split(np.zeros(len(labels)), labels.numpy()))[run % count]
@@ -218,8 +214,7 @@ _BAGS: dict[str, Any] = {
     "parameters": 24_000,
     "epochs": 40,
     "batch_size": 16,
-    "rates": (0.001,),
-    "weight_decay": 0.01,
+    "choices": ((0.001, 0.01),),
     "classes": 2,
 }
 
