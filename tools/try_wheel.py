@@ -9,14 +9,17 @@ from __future__ import annotations
 __all__ = ["COMMANDS", "main"]
 
 import importlib
+import json
 import math
 import os
 import pkgutil
 import random
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 # Arguments of each command, and the extra that it wants; none if it has to work.
@@ -50,12 +53,20 @@ COMMANDS: list[tuple[str, str]] = [
     ("words evaluate --limit 5000", ""),
     ("words evaluate --limit 5000 --shots 3", ""),
     ("words convert vectors.txt vectors.safetensors", ""),
+    ("explore --help", ""),  # the page itself is served below
 ]
+_SUMS = "a,b,s\n" + "".join(f"{i},{i * i},{i + i * i}\n" for i in range(20))
+# Tasks of the page, with their arguments.
+TASKS = {
+    "learn": {"text": _SUMS, "values": ["a", "b"], "targets": ["s"]},
+    "analogies": {"pairs": ["man:woman"], "words": ["king"]},
+    "multisets": {"operation": "sum", "size": 100, "seed": 0},
+}
 
 
 def main() -> None:
-    """Runs all commands, then imports all modules."""
-    wrong = _imports()
+    """Imports all modules, serves the page, and runs all commands."""
+    wrong = _imports() + _page()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _write_inputs(folder)
@@ -83,6 +94,24 @@ def _runs(arguments: str, extra: str, folder: Path) -> bool:
     print(f"== {'ok' if right else 'WRONG'}, exit code {done.returncode}, {seconds:.1f} s: abelnet {arguments}")
     print(done.stdout + done.stderr, flush=True)
     return right
+
+
+def _page() -> int:
+    """Serves the page and runs its tasks; returns how many fail."""
+    command = [str(Path(sys.executable).parent / "abelnet"), "explore", "--no-browser", "--port", "0"]
+    wrong = 0
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[1]
+        for name, given in TASKS.items():
+            headers = {"Content-Type": "application/json"}
+            request = urllib.request.Request(f"{address}api/{name}", json.dumps(given).encode(), headers)
+            with urllib.request.urlopen(request) as response:
+                answer = json.loads(response.read().splitlines()[-1])
+            print(f"== {'ok' if 'result' in answer else 'WRONG'}: task {name} of the page", answer.get("error", ""))
+            wrong += "result" not in answer
+        process.send_signal(signal.SIGINT)
+    return wrong + (process.returncode != 130)
 
 
 def _imports() -> int:
