@@ -78,7 +78,7 @@ def synthetic(
     prune: Annotated[bool, typer.Option("--prune", help="Stop the worse half of each search early.")] = False,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="4 trials, 2 seeds and 30 epochs: a look, in minutes."),
+        typer.Option("--quick", help="4 trials, 2 seeds and 30 epochs: a smoke test, not a result."),
     ] = False,
 ) -> None:
     """Run the paper's synthetic experiment.
@@ -144,7 +144,7 @@ def graphs(
     steps: Annotated[int, typer.Option(min=1, help="Number of training steps.")] = 1000,
     seed: Seed = 0,
     jobs: _Jobs = _CORES,
-    quick: Annotated[bool, typer.Option("--quick", help="1 seed and 100 steps: a look, in minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="1 seed and 100 steps: a smoke test, not a result.")] = False,
 ) -> None:
     """Compare aggregations in message-passing networks.
 
@@ -211,7 +211,7 @@ def sets(
     ] = None,
     seed: Seed = 0,
     jobs: _Jobs = _CORES,
-    quick: Annotated[bool, typer.Option("--quick", help="1 run of 5 epochs: a look, in minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="1 run of 5 epochs: a smoke test, not a result.")] = False,
 ) -> None:
     """Compare aggregations in set classification.
 
