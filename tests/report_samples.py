@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,10 @@ import torch
 
 from abelnet import LawRegressor
 from abelnet.engines.columns import Columns
+from abelnet.experiments.analogies.shots import Answered, ShotRow
 from abelnet.experiments.certify import Certificate, CertificateRow
 from abelnet.experiments.reproduction import Reproduction
+from abelnet.experiments.synthetic.chosen import Trained
 from abelnet.experiments.synthetic.comparison import SIZES
 from abelnet.experiments.synthetic.data import learn
 from abelnet.experiments.universality import UniversalityRow
@@ -20,7 +24,7 @@ from abelnet.reporting.certificates import certificate_report
 from abelnet.reporting.graphs import graph_report
 from abelnet.reporting.laws import law_overview, law_report
 from abelnet.reporting.report import Report, Section
-from abelnet.reporting.reproduction import reproduction_report
+from abelnet.reporting.reproduction import reproduction_overview
 from abelnet.reporting.synthetic import synthetic_report
 from abelnet.reporting.universality import universality_report
 from abelnet.reporting.words import answer_table, evaluation_table
@@ -103,6 +107,29 @@ def analogy_results() -> dict[str, Any]:
     return {"rows": rows, "experiment": experiment, "seconds": 4.0, "seconds_in_units": 8.0}
 
 
+@cache
+def reproduction() -> Reproduction:
+    """Two operations, networks of two seeds, and a table of compound returns."""
+    names = ("cbrt", "shifted_product")
+    learned = {name: learn(name) for name in names}
+    by_size = [{"size": size, "rmse": [1e-3 * size, None], "scale": 2.0} for size in SIZES]
+    exact = {name: [entry | {"rmse": [0.0]} for entry in by_size] for name in names}
+    curve = [-5 + i / 10 for i in range(101)]
+    trained = [
+        Trained(name, model, {}, [0.1 * i, 0.3 * i], [1.0, None], by_size, None if model == "deepsets" else curve)
+        for name in names
+        for i, model in enumerate(("agn", "asn", "deepsets"), 1)
+    ]
+    certificate = Certificate("cbrt(x³ + y³), learned by AGN", [CertificateRow(100, 0.1, 0.2, 30.0)], ["a note"])
+    shots = [ShotRow(method, count, 10.0 * count, 50.0) for method in ("3CosAvg", "group mean") for count in (1, 5)]
+    answers = [Answered("family", ("man", "king", "woman"), "queen", {"WV": ("queen", True), "AGN": ("lady", False)})]
+    sets = [[0.1, 0.05], [0.2, -0.1, 0.3], [0.07, 0.11], [-0.2, 0.15], [0.02, 0.3, 0.1]] * 4
+    table = LawRegressor().fit(sets, [math.prod(1 + one for one in a_set) - 1 for a_set in sets])
+    return Reproduction(
+        0, 10, 1000, learned, exact, trained, [certificate], analogy_results(), shots, answers, table, 210.0
+    )
+
+
 def reports() -> dict[str, Report]:
     """Reports of every kind, with long numbers and long names."""
     generator = np.random.default_rng(0)
@@ -124,7 +151,6 @@ def reports() -> dict[str, Report]:
     models = {"wv": offset, "/home/someone/models/a-model-with-a-long-name.safetensors": lambda a, b, c: a}
     answers = evaluation_table(evaluate(vectors, google_questions(vectors), models))
     found = answer_table(["king"], [("a_phrase_of_many_words_without_any_space_between_them_" * 2, 0.1234)])
-    learned = {name: learn(name) for name in ("cbrt", "sum_plus_one")}
     return {
         "law overview": law_overview(model, columns),
         "law report": law_report(model, columns),
@@ -133,6 +159,6 @@ def reports() -> dict[str, Report]:
         "synthetic": synthetic_report(synthetic_results()),
         "graphs": graph_report(graph_results()),
         "analogies": analogy_report(analogy_results()),
-        "reproduction": reproduction_report(Reproduction(0, 10, learned, analogy_results())),
+        "reproduction": reproduction_overview(reproduction()),
         "words": Report("Words", [Section(tables=[answers, found])]),
     }

@@ -80,6 +80,7 @@ def test_there_are_all_commands() -> None:
         "words evaluate",
         "words ask",
         "words complete",
+        "words judge",
         "words convert",
     }
 

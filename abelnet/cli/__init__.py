@@ -15,7 +15,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import abelnet
-from abelnet.cli import analogies, experiments, laws, terminal, words
+from abelnet.cli import analogies, experiments, explore, laws, terminal, words
 from abelnet.cli.help import examples
 from abelnet.errors import AbelnetError
 from abelnet.reporting.printable import printable
@@ -42,6 +42,7 @@ app = typer.Typer(
 )
 app.add_typer(laws.app)
 app.add_typer(experiments.app)
+app.add_typer(explore.app)
 app.add_typer(analogies.app, name="analogies")
 app.add_typer(words.app, name="words")
 

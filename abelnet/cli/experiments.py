@@ -38,23 +38,34 @@ _SET_MODELS = ("wide", "weighted", "glow", "lme", "labels", "sum", "mean", "max"
 def reproduce(
     seed: Seed = 0,
     epochs: Annotated[int, typer.Option(min=1, help="Number of training epochs of each analogy model.")] = 10,
+    network_epochs: Annotated[int, typer.Option(min=1, help="Number of training epochs of each other network.")] = 1000,
+    out: Annotated[Path, typer.Option(help="Output folder for the page.")] = Path("report"),
+    jobs: _Jobs = _CORES,
 ) -> None:
-    """Run both experiments of the paper in minutes.
+    """Run the paper's experiments in minutes, and write a page.
 
-    Learns operations from multisets, and word analogies, on bundled data.
+    Learns operations from multisets by DeepSets, AGN and ASN, and in closed form; word analogies from one and several
+    example pairs; and the law of a table. All data ship with the package.
     """
     from abelnet.experiments import reproduction
-    from abelnet.reporting.reproduction import reproduction_report
+    from abelnet.files import write_text
+    from abelnet.reporting.page import html_page
+    from abelnet.reporting.reproduction import reproduction_overview, reproduction_report
 
     with terminal.progress("learning") as on_progress:
         result = reproduction.reproduce(
+            out,
             seed=seed,
             epochs=epochs,
-            jobs=_CORES,
+            network_epochs=network_epochs,
+            jobs=jobs,
             on_unit=lambda text: terminal.say(f"done: {text}"),
             on_progress=on_progress,
         )
-    terminal.show(reproduction_report(result))
+    page = out / "index.html"
+    write_text(page, html_page(reproduction_report(result)))
+    terminal.show(reproduction_overview(result))
+    terminal.say_written([page.absolute()])
 
 
 @app.command(epilog=examples("abelnet synthetic --quick", "abelnet synthetic --op cbrt --model agn --out results"))

@@ -100,7 +100,7 @@ def learn(
     # Here, because these import PyTorch, which is not to be in memory with the database.
     from abelnet.reporting.laws import law_overview, law_report, write_law
 
-    report = write_law(model, out, columns)
+    report = write_law(model, out, columns, str(file))
     terminal.show((law_report if verbose else law_overview)(model, columns))
     terminal.say_written([out, report])
 
@@ -225,8 +225,8 @@ def export(
     with terminal.status("loading"):
         from abelnet.discovery.estimator import LawRegressor
         from abelnet.engines.export import export_law
-        from abelnet.engines.sql import DIALECTS
         from abelnet.files import write_text
+        from abelnet.sql import DIALECTS
 
         law = LawRegressor.load(model)
     if to == "onnx":

@@ -219,6 +219,43 @@ def complete(
         terminal.say_written([json])
 
 
+@app.command(
+    epilog=examples(
+        "abelnet words judge SAT-package-V3.txt --model wv --model agn",
+        "abelnet words judge SemEval-2012 --model agn",
+    )
+)
+def judge(
+    path: Annotated[Path, typer.Argument(help="File of SAT questions, or folder of SemEval-2012 Task 2.")],
+    vectors: _Vectors = None,
+    model: _Models = None,
+    case: Annotated[str, typer.Option(help="How to look up words: auto, keep, lower or fold.")] = "auto",
+    json: Annotated[Path | None, typer.Option(help="JSON file to write.")] = None,
+    limit: _Limit = None,
+    lower: _Lower = False,
+    cache: _Cache = True,
+) -> None:
+    """Measure models on given pairs: SAT questions or ratings.
+
+    By the similarity of offsets: the accuracy of choosing the right pair (SAT), or the rank correlation with how
+    typical people find each pair (SemEval-2012 Task 2).
+    """
+    from dataclasses import asdict
+
+    from abelnet.files import write_json
+    from abelnet.reporting.words import judged_table
+    from abelnet.words import choices
+    from abelnet.words.models import named_model
+
+    words = _load(vectors, limit, lower, cache)
+    models = {name: named_model(name, words.dim) for name in model or ["wv"]}
+    judged = choices.judge(words, path, models, case=case)
+    if json is not None:
+        write_json(json, [asdict(row) for row in judged])
+    terminal.show_table(judged_table(judged))
+    terminal.say_written([] if json is None else [json])
+
+
 @app.command(epilog=examples("abelnet words convert GoogleNews.bin google.safetensors --quantise"))
 def convert(
     source: Annotated[Path, typer.Argument(help="Vectors to read.")],

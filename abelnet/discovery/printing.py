@@ -5,10 +5,10 @@ Importing this module imports sympy.
 
 from __future__ import annotations
 
-__all__ = ["FormulaPrinter"]
+__all__ = ["FormulaPrinter", "place_of"]
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -141,8 +141,7 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
 
     def _elements(self, term: Expr) -> tuple[int, list[str]]:
         """Returns the sort key of a term: terms of the first element, the second, both, then numbers."""
-        names = sorted(self._order.get(str(symbol), str(symbol)) for symbol in term.free_symbols)
-        return (0 if len(names) == 1 else 1 if names else 2), names
+        return place_of(term, self._order)
 
     def _is_divisor(self, power: Expr) -> bool:
         """Returns whether a power is written below a bar: of a compound, of the number of elements, or of a name."""
@@ -160,6 +159,22 @@ class FormulaPrinter(StrPrinter):  # type: ignore[misc]
         factor, rest = _split(expr)
         unit = self._number(1 / factor)
         return self._print(rest) if unit == "1" else f"{self._factor(rest)} / {unit}"
+
+
+def place_of(term: Expr, order: Mapping[str, str] | None = None) -> tuple[int, list[str]]:
+    """Returns the sort key of a term: terms of the first element, the second, both, then numbers.
+
+    Arguments:
+        term: The term.
+        order: Sort keys of names; a name is its own otherwise.
+
+    Example:
+        >>> from sympy.abc import x, y
+        >>> sorted([x * y, y, x], key=place_of)
+        [x, y, x*y]
+    """
+    names = sorted((order or {}).get(str(symbol), str(symbol)) for symbol in term.free_symbols)
+    return (0 if len(names) == 1 else 1 if names else 2), names
 
 
 def _split(term: Expr) -> tuple[float, Expr]:

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-__all__ = ["certificate_report", "certificate_table"]
+__all__ = ["certificate_chart", "certificate_report", "certificate_table"]
 
 import math
 from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING
 
 from abelnet.experiments.certify import Certificate
-from abelnet.reporting.plots import Panel, draw
+from abelnet.reporting.charts import Chart, Series
 from abelnet.reporting.report import Report, Section
 from abelnet.reporting.table import Cell, Column, Table
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 _HEADINGS = ("size", "measured", "ours", "Theorem 3")
-_STYLES = ("k.", "C0-", "C3--")  # of the curves: all but the first column
+_CURVES = ("measured", "bound, ours", "bound, Theorem 3")
 
 
 def certificate_report(certificates: Sequence[Certificate]) -> Report:
-    """Returns a report with a table for each certificate, and one figure with a panel for each."""
-    panels = [Panel(certificate.title, partial(_draw_errors, certificate)) for certificate in certificates]
+    """Returns a report with a table and a chart for each certificate."""
+    figures = {f"certificate_{i}": certificate_chart(one) for i, one in enumerate(certificates, 1)}
     tables = [certificate_table(certificate) for certificate in certificates]
-    return Report("Certified errors", [Section(tables=tables, figures=draw({"certificate": panels}))])
+    return Report("Certified errors", [Section(tables=tables, figures=figures)])
 
 
 def certificate_table(certificate: Certificate) -> Table:
@@ -46,11 +41,20 @@ def certificate_table(certificate: Certificate) -> Table:
     return Table(certificate.title, columns, rows, certificate.notes)
 
 
-def _draw_errors(certificate: Certificate, axes: Axes) -> None:
+def certificate_chart(certificate: Certificate) -> Chart:
+    """Draws the measured error and both bounds by size."""
     sizes = [row.size for row in certificate.rows]
     curves = zip(*((row.measured, row.ours, row.paper) for row in certificate.rows), strict=True)
-    for label, style, errors in zip(_HEADINGS[1:], _STYLES, curves, strict=True):
-        if any(error is not None for error in errors):
-            axes.plot(sizes, [math.nan if error is None else error for error in errors], style, label=label)
-    axes.set(xscale="log", yscale="log", xlabel="multiset size", ylabel="largest error")
-    axes.legend()
+    series = [
+        Series(name, sizes, [math.nan if error is None else error for error in errors])
+        for name, errors in zip(_CURVES, curves, strict=True)
+        if any(error is not None for error in errors)
+    ]
+    return Chart(
+        certificate.title,
+        "multiset size (number of elements)",
+        "largest error (unit of results)",
+        series,
+        x_log=True,
+        y_log=True,
+    )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["law_overview", "law_report", "write_law"]
+__all__ = ["law_overview", "law_report", "law_section", "write_law"]
 
-import math
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -16,16 +16,17 @@ from abelnet.discovery.formula import number
 from abelnet.discovery.report import LearnedLaw
 from abelnet.discovery.vectors.report import LearnedVectorLaw
 from abelnet.engines.columns import Columns
+from abelnet.errors import AbelnetError
 from abelnet.files import write_text
 from abelnet.multisets import Multisets
-from abelnet.reporting.curves import draw_curve
+from abelnet.reporting.law_charts import agreement_chart, curve_chart, size_chart, size_errors
 from abelnet.reporting.page import html_page
 from abelnet.reporting.report import Report, Section
 from abelnet.reporting.table import Cell, Column, Table
-from abelnet.reporting.vectors import vector_overview, vector_section
+from abelnet.reporting.vectors import facts, vector_overview, vector_section
 
 _SHOWN_ELEMENTS = 8  # of a multiset, in a row of a table
-_CURVE_POINTS = 201
+_CURVE_ROWS = 11
 
 
 def law_overview(model: LawRegressor, columns: Columns) -> Report:
@@ -50,38 +51,68 @@ def law_overview(model: LawRegressor, columns: Columns) -> Report:
     return Report(_title(columns), sections)
 
 
-def law_report(model: LawRegressor, columns: Columns) -> Report:
-    """Returns a report with all evidence: candidates, distances, errors by size, the curve φ and the worst fits.
+def law_report(model: LawRegressor, columns: Columns, source: str = "") -> Report:
+    """Returns a report with all evidence: the law, candidates, distances, errors by size, φ, the worst fits, and SQL.
 
     Arguments:
         model: Fitted estimator.
         columns: Columns that the laws were learned from.
+        source: Name of the table that they were learned from.
     """
-    sections = []
-    for name, law, examples in _dimensions(model, columns):
-        if isinstance(law, LearnedVectorLaw):
-            sections.append(vector_section(law, examples))
-            continue
-        x, y = _curve(law, examples)
-        tables = [_tried(law, 12), _distances(law), _errors_by_size(law, examples), _curve_table(x, y)]
-        tables += [_outliers(law, examples), _worst_examples(law, examples)]
-        figures = {f"φ of {name}": draw_curve(x, y, "x", "φ(x)")} if x else {}
-        sections.append(Section(name, _summary(law, examples), [table for table in tables if table.rows], figures))
-    return Report(_title(columns), sections)
+    sections = [
+        vector_section(law, examples)
+        if isinstance(law, LearnedVectorLaw)
+        else law_section(law, examples, name, columns.targets[block[0]])
+        for block, (name, law, examples) in zip(model.blocks_, _dimensions(model, columns), strict=True)
+    ]
+    sql = _sql(model, columns)
+    if sql:
+        last = sections.pop()
+        sections.append(replace(last, listings={**last.listings, "SQL, for DuckDB": sql}))
+    return Report(_title(columns), sections, [_origin(model, columns, source)])
 
 
-def write_law(model: LawRegressor, folder: str | Path, columns: Columns) -> Path:
+@torch.no_grad()
+def law_section(law: LearnedLaw, examples: Multisets, name: str, target: str) -> Section:
+    """Returns a section with all evidence for a law of one dimension.
+
+    Arguments:
+        law: The law.
+        examples: Examples of the law.
+        name: Name of the dimension.
+        target: Name of the results.
+    """
+    found = law.operation.reduce(examples)[:, 0]
+    figures = {
+        f"φ of {name}": curve_chart(law, examples, name),
+        f"results of {name}": agreement_chart(target, examples.targets, found, law.outliers),
+        f"errors of {name}": size_chart([name], _size_errors(law, examples)),
+    }
+    tables = [_tried(law, 12), _distances(law), _errors_by_size(law, examples), _curve_table(law, examples)]
+    tables += [_outliers(law, examples), _worst_examples(law, examples)]
+    return Section(
+        name,
+        tables=[table for table in tables if table.rows],
+        figures=figures,
+        formula=law.mathml,
+        facts=facts(_summary(law, examples)),
+        listings={"LaTeX": law.latex},
+    )
+
+
+def write_law(model: LawRegressor, folder: str | Path, columns: Columns, source: str = "") -> Path:
     """Saves the model to a folder, with a report in ``report.html``.
 
     Arguments:
         model: Fitted estimator.
         folder: Output folder; :meth:`LawRegressor.load` reads it.
         columns: Columns that the laws were learned from.
+        source: Name of the table that they were learned from.
 
     Returns:
         Path of the report.
     """
-    text = html_page(law_report(model, columns))
+    text = html_page(law_report(model, columns, source))
     path = Path(folder) / "report.html"
     path.unlink(missing_ok=True)  # if this process is killed, no report of an old law stays beside the new one
     model.save(folder)
@@ -102,6 +133,30 @@ def _names(columns: Columns) -> Sequence[str]:
 
 def _title(columns: Columns) -> str:
     return f"The law of {', '.join(_names(columns))}"
+
+
+def _origin(model: LawRegressor, columns: Columns, source: str) -> str:
+    """Returns what the laws were learned from in one sentence."""
+    sample = model.sample_[0]
+    low, high = int(sample.sizes.min()), int(sample.sizes.max())
+    sizes = f"{low}" if low == high else f"{low} to {high}"
+    count = model.n_examples_
+    kept = f", of which a random sample of {len(sample):,} is shown" if len(sample) < count else ""
+    where = f" in {source}" if source else ""
+    sets = "" if columns.set is None else f", multisets by {columns.set}"
+    return (
+        f"Learned from {count:,} multisets of {sizes} numbers{where}{kept}: from {', '.join(columns.values)} to "
+        f"{', '.join(columns.targets)}{sets}; random seed {model.seed}."
+    )
+
+
+def _sql(model: LawRegressor, columns: Columns) -> str:
+    """Returns the laws as SQL, or nothing if they have no closed form."""
+    values = columns.values if columns.set is not None else ("value",)
+    try:
+        return model.sql(table="elements", set=columns.set or "set", value=values)
+    except AbelnetError:
+        return ""
 
 
 @torch.no_grad()
@@ -130,15 +185,15 @@ def _distances(law: LearnedLaw) -> Table:
     return Table("Distance from the nearest law of each kind (0: exact, about 1: none)", columns, rows)
 
 
+def _size_errors(law: LearnedLaw, examples: Multisets) -> list[tuple[int, int, list[float]]]:
+    return size_errors(_errors(law, examples)[:, None], examples.sizes, law.outliers)
+
+
 def _errors_by_size(law: LearnedLaw, examples: Multisets, count: int | None = None) -> Table:
-    kept = torch.ones(len(examples), dtype=torch.bool)
-    kept[list(law.outliers)] = False
-    errors, sizes = _errors(law, examples)[kept], _sizes(examples)[kept]
-    rows = []
-    for size in sorted(set(sizes.tolist()))[:count]:
-        of_size = errors[sizes == size]
-        rmse = math.sqrt(float(of_size.square().mean()))
-        rows.append([Cell(str(size)), Cell(str(len(of_size))), Cell(f"{rmse:.3g}")])
+    rows = [
+        [Cell(str(size)), Cell(str(sets)), Cell(f"{rmse:.3g}")]
+        for size, sets, (rmse,) in _size_errors(law, examples)[:count]
+    ]
     columns = [Column("size", "right"), Column("examples", "right"), Column("RMSE", "right")]
     notes = [f"without the {len(law.outliers)} examples that were left out"] if law.outliers else []
     return Table("Error by multiset size", columns, rows, notes)
@@ -167,17 +222,11 @@ def _compared(title: str, law: LearnedLaw, examples: Multisets, chosen: Collecti
 
 
 @torch.no_grad()
-def _curve(law: LearnedLaw, examples: Multisets) -> tuple[list[float], list[float]]:
-    """Returns points of φ over the range of the elements, where it is finite."""
-    low, high = _range(examples)
-    x = torch.linspace(low, high, _CURVE_POINTS, dtype=torch.float64)
+def _curve_table(law: LearnedLaw, examples: Multisets) -> Table:
+    low, high = float(examples.values.min()), float(examples.values.max())
+    x = torch.linspace(low, high, _CURVE_ROWS, dtype=torch.float64)
     y = law.operation.bijection(x[:, None])[:, 0]
-    return x[y.isfinite()].tolist(), y[y.isfinite()].tolist()
-
-
-def _curve_table(x: Sequence[float], y: Sequence[float]) -> Table:
-    step = max(1, len(x) // 10)
-    rows = [[Cell(number(a)), Cell(number(b))] for a, b in zip(x[::step], y[::step], strict=True)]
+    rows = [[Cell(number(a)), Cell(number(b))] for a, b in zip(x.tolist(), y.tolist(), strict=True)]
     return Table("The curve φ", [Column("x", "right"), Column("φ(x)", "right")], rows)
 
 
@@ -189,14 +238,6 @@ def _errors(law: LearnedLaw, examples: Multisets) -> Tensor:
     return law.operation.reduce(examples)[:, 0] - examples.targets
 
 
-def _sizes(examples: Multisets) -> Tensor:
-    return examples.sizes
-
-
 def _elements(examples: Multisets, i: int) -> Tensor:
     start, end = examples.ptr[i : i + 2].tolist()
     return examples.values[start:end, 0]
-
-
-def _range(examples: Multisets) -> tuple[float, float]:
-    return float(examples.values.min()), float(examples.values.max())

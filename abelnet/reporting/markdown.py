@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 
 from abelnet.reporting.printable import printable
-from abelnet.reporting.report import Report, image_format
+from abelnet.reporting.report import Report, figure_suffix
 from abelnet.reporting.table import Cell, Table
 
 # Characters that end a cell, or start emphasis, code or a tag. An underscore inside a word is plain text already.
@@ -46,18 +46,26 @@ def markdown_report(report: Report) -> str:
     for section in report.sections:
         if section.heading:
             blocks.append(f"## {_escaped(section.heading)}")
+        blocks += map(_escaped, section.notes)
+        if section.facts:
+            blocks.append("\n".join(f"- {_escaped(name)}: {_escaped(fact)}" for name, fact in section.facts))
         if section.text:
-            blocks.append(f"```text\n{_lines(section.text)}\n```")
+            blocks.append(_fenced(section.text))
         for table in section.tables:
             blocks += [f"### {_escaped(table.title)}", markdown_table(table)]
             if table.notes:
                 blocks.append("\n".join(f"- {_escaped(note)}" for note in table.notes))
-        blocks += [f"![{_escaped(name)}]({name}.{image_format(image)})" for name, image in section.figures.items()]
+        blocks += [f"![{_escaped(name)}]({name}.{figure_suffix(figure)})" for name, figure in section.figures.items()]
+        for title, code in section.listings.items():
+            blocks += [f"### {_escaped(title)}", _fenced(code)]
+        if section.commands:
+            blocks.append(f"Made by {' '.join(f'`{command}`' for command in section.commands)}")
     return "\n\n".join(blocks) + "\n"
 
 
-def _lines(text: str) -> str:
-    return "\n".join(map(printable, text.splitlines()))
+def _fenced(text: str) -> str:
+    lines = "\n".join(map(printable, text.splitlines()))
+    return f"```text\n{lines}\n```"
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -1,12 +1,13 @@
-"""Reports, independent of their renderer: sections of text, tables and figures."""
+"""Reports, independent of their renderer: sections of text, formulas, tables, figures and listings."""
 
 from __future__ import annotations
 
-__all__ = ["Report", "Section", "image_format"]
+__all__ = ["Report", "Section", "figure_suffix"]
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from abelnet.reporting.charts import Chart
 from abelnet.reporting.table import Table
 
 
@@ -18,14 +19,23 @@ class Section:
         heading: Heading; empty if the titles of the tables suffice.
         text: Preformatted lines, shown in a fixed-width font.
         tables: Tables.
-        figures: PNG or SVG images by name, as returned by :func:`~abelnet.reporting.plots.draw` and
-            :func:`~abelnet.reporting.curves.draw_curve`.
+        figures: Charts, or PNG images as returned by :func:`~abelnet.reporting.plots.draw`, by name.
+        notes: Paragraphs at the start.
+        formula: Formula as MathML, shown on the page only; the facts or the text have it in plain text.
+        facts: What is known, each with its name.
+        listings: Source code by title, folded on the page.
+        commands: Commands that make what is shown.
     """
 
     heading: str = ""
     text: str = ""
     tables: Sequence[Table] = ()
-    figures: Mapping[str, bytes] = field(default_factory=dict)
+    figures: Mapping[str, Chart | bytes] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    formula: str = ""
+    facts: Sequence[tuple[str, str]] = ()
+    listings: Mapping[str, str] = field(default_factory=dict)
+    commands: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -47,11 +57,11 @@ class Report:
     notes: Sequence[str] = ()
 
 
-def image_format(image: bytes) -> str:
-    """Returns the format of an image, which is also the suffix of its file.
+def figure_suffix(figure: Chart | bytes) -> str:
+    """Returns the suffix of the file of a figure, without a period.
 
     Example:
-        >>> image_format(b"<svg></svg>")
+        >>> figure_suffix(Chart("Empty", "x", "y", []))
         'svg'
     """
-    return "svg" if image.startswith(b"<svg") else "png"
+    return "svg" if isinstance(figure, Chart) else "png"

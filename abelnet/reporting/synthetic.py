@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-__all__ = ["synthetic_report", "synthetic_table"]
+__all__ = ["curve_chart", "errors_chart", "synthetic_report", "synthetic_table"]
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from abelnet.experiments.published import published
-from abelnet.experiments.synthetic.comparison import MODELS, median
-from abelnet.experiments.synthetic.data import OPERATIONS
-from abelnet.reporting.plots import Panel, draw
+from abelnet.experiments.synthetic.comparison import GRID, MODELS, median
+from abelnet.experiments.synthetic.data import OPERATIONS, SMALL_SIZES
+from abelnet.reporting.charts import Chart, Series
 from abelnet.reporting.report import Report, Section
 from abelnet.reporting.table import Cell, Column, Table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Rows = Sequence[dict[str, Any]]
 Curve = np.ndarray[Any, Any]
@@ -35,7 +31,7 @@ _TRUE_CURVES: dict[str, tuple[str, Callable[[Curve], Curve]]] = {
 
 
 def synthetic_report(results: dict[str, Any]) -> Report:
-    """Returns a report with the table and plots of a run.
+    """Returns a report with the table and charts of a run.
 
     Arguments:
         results: Return value of :func:`~abelnet.experiments.synthetic.comparison.run`, or its ``results.json``.
@@ -49,13 +45,11 @@ def synthetic_report(results: dict[str, Any]) -> Report:
     )
     rows = results["rows"]
     operations = dict.fromkeys(row["operation"] for row in rows)
-    plots = {"error_by_size": _draw_errors, "learned_curves": _draw_curve}
-    figures = draw(
-        {
-            name: [Panel(OPERATIONS[key].formula, partial(draw_panel, key, rows)) for key in operations]
-            for name, draw_panel in plots.items()
-        }
-    )
+    figures = {f"error_by_size_{key}": _errors_chart(key, rows) for key in operations}
+    for key in operations:
+        chart = curve_chart(key, {row["model"]: row["curve"] for row in rows if row["operation"] == key})
+        if chart is not None:
+            figures[f"learned_curve_{key}"] = chart
     return Report("Synthetic size generalization", [Section(tables=[synthetic_table(rows)], figures=figures)], [note])
 
 
@@ -100,34 +94,61 @@ def _range(values: Sequence[float | None]) -> str:
     return f"{median(values):.2e} ({min(known):.1e} – {max(known):.1e})"
 
 
-def _draw_errors(operation: str, rows: Rows, axes: Axes) -> None:
-    for i, row in enumerate(row for row in rows if row["operation"] == operation):
-        sizes = [entry["size"] for entry in row["by_size"]]
-        middle = [median(entry["rmse"]) for entry in row["by_size"]]
-        errors = [[_or_infinite(value) for value in entry["rmse"]] for entry in row["by_size"]]
-        axes.plot(sizes, middle, color=f"C{i}", marker=".", label=MODELS[row["model"]].title)
-        axes.fill_between(sizes, [min(e) for e in errors], [max(e) for e in errors], color=f"C{i}", alpha=0.2)
-    axes.axvspan(2, 4, color="0.9", zorder=0)
-    axes.set(xscale="log", yscale="log", xlabel="multiset size (training sizes shaded)", ylabel="RMSE")
-    axes.legend()
+def errors_chart(title: str, curves: Mapping[str, tuple[Sequence[int], Sequence[float]]], y_label: str) -> Chart:
+    """Draws errors by multiset size, with the sizes of the training data shaded.
+
+    Arguments:
+        title: Title.
+        curves: Sizes and errors by model; errors that are not finite are left out.
+        y_label: Label of the errors, with their unit.
+    """
+    return Chart(
+        title,
+        "multiset size (number of elements)",
+        y_label,
+        [Series(name, *curve) for name, curve in curves.items()],
+        x_log=True,
+        y_log=True,
+        shaded=(SMALL_SIZES[0], SMALL_SIZES[-1]),
+        shaded_label="training sizes",
+    )
 
 
-def _draw_curve(operation: str, rows: Rows, axes: Axes) -> None:
+def _errors_chart(operation: str, rows: Rows) -> Chart:
+    curves = {
+        MODELS[row["model"]].title: (
+            [entry["size"] for entry in row["by_size"]],
+            [median(entry["rmse"]) for entry in row["by_size"]],
+        )
+        for row in rows
+        if row["operation"] == operation
+    }
+    return errors_chart(f"Error on {OPERATIONS[operation].formula}", curves, "RMSE, median of seeds (unit of results)")
+
+
+def curve_chart(operation: str, learned: Mapping[str, Sequence[float] | None]) -> Chart | None:
+    """Draws the φ that a model of the kind of the operation learned, with the true one.
+
+    Arguments:
+        operation: Key of :data:`~abelnet.experiments.synthetic.data.OPERATIONS`.
+        learned: Curves over [−5, 5] by model.
+
+    Returns:
+        The chart, or None if that model was not trained.
+    """
     model, curve = _TRUE_CURVES[operation]
-    learned = [row["curve"] for row in rows if row["operation"] == operation and row["model"] == model]
-    x = np.linspace(-5, 5, 101)
-    truth = curve(x)
-    axes.plot(x, truth, color="0.6", linewidth=4, label="true φ")
-    if learned:
-        values = np.array(learned[0])
-        if model == "agn":  # φ of a group is unique up to a factor
-            values = values * (values @ truth) / (values @ values)
-        else:  # of a semigroup up to a power, which preserves the sign
-            power = _power(values, truth)
-            values = np.sign(values) * np.abs(values) ** power
-        axes.plot(x, values, color="C3", label=f"learned ({MODELS[model].title})")
-    axes.set(xlabel="x", ylabel="φ(x)")
-    axes.legend()
+    found = learned.get(model)
+    if found is None:
+        return None
+    x = GRID.numpy().astype(float)
+    truth, values = curve(x), np.array(found)
+    if model == "agn":  # φ of a group is unique up to a factor
+        values, unit = values * (values @ truth) / (values @ values), "up to a factor"
+    else:  # of a semigroup up to a power, which preserves the sign
+        values, unit = np.sign(values) * np.abs(values) ** _power(values, truth), "up to a power"
+    title = f"φ of {OPERATIONS[operation].formula}, learned by {MODELS[model].title}"
+    series = [Series("learned φ", x.tolist(), values.tolist()), Series("true φ", x.tolist(), truth.tolist(), "dashed")]
+    return Chart(title, "x (element)", f"φ(x), {unit} (no unit)", series)
 
 
 def _power(values: Curve, truth: Curve) -> float:

@@ -35,6 +35,8 @@ def print_report(report: Report, console: Console) -> None:
     for section in report.sections:
         if section.heading:
             console.rule(Text(printable(section.heading)))
+        for note in section.notes:
+            _print(note, console)
         for line in section.text.splitlines():
             _print(line, console)
         for table in section.tables:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["vector_overview", "vector_section"]
-
-from functools import partial
-from typing import TYPE_CHECKING
+__all__ = ["facts", "vector_overview", "vector_section"]
 
 import torch
 from torch import Tensor
@@ -13,15 +10,11 @@ from torch import Tensor
 from abelnet.bijections import Triangular
 from abelnet.discovery.vectors.report import LearnedVectorLaw
 from abelnet.multisets import Multisets
-from abelnet.reporting.plots import Panel, draw
+from abelnet.reporting.law_charts import agreement_chart, size_chart, size_errors
 from abelnet.reporting.report import Section
 from abelnet.reporting.table import Cell, Column, Table
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 _SHOWN_ELEMENTS = 4  # of a multiset, in a row of a table
-_MOST_POINTS = 2_000
 
 
 def vector_overview(law: LearnedVectorLaw, examples: Multisets) -> Section:
@@ -35,20 +28,41 @@ def vector_overview(law: LearnedVectorLaw, examples: Multisets) -> Section:
 
 
 def vector_section(law: LearnedVectorLaw, examples: Multisets) -> Section:
-    """Returns a section with all evidence, a plot of results, and the law as Python and LaTeX.
+    """Returns a section with all evidence, charts of results and errors, and the law as Python and LaTeX.
 
     Arguments:
         law: The law.
         examples: Examples in its coordinates.
     """
-    text = f"{law.summary()}\n\nLaTeX: {law.latex}"
+    listings = {"LaTeX": law.latex}
     if isinstance(law.bijection, Triangular) and not law.has_curves:
-        text += f"\n\n{law.python}"
+        listings["Python"] = law.python
     tables = [_invariants(law), _errors_by_size(law, examples), _outliers(law, examples), _worst(law, examples)]
-    found, target = _results(law, examples)[:_MOST_POINTS], examples.targets[:_MOST_POINTS]
-    panels = [Panel(name, partial(_draw, target[:, i], found[:, i])) for i, name in enumerate(law.names)]
-    figures = draw({f"results of {', '.join(law.names)}": panels})
-    return Section(", ".join(law.names), text, [table for table in tables if table.rows], figures)
+    found = _results(law, examples)
+    figures = {
+        f"results of {name}": agreement_chart(name, examples.targets[:, i], found[:, i], law.outliers)
+        for i, name in enumerate(law.names)
+    }
+    figures["errors by size"] = size_chart(law.names, _size_errors(law, examples))
+    return Section(
+        ", ".join(law.names),
+        tables=[table for table in tables if table.rows],
+        figures=figures,
+        formula=law.mathml,
+        facts=facts(law.summary()),
+        listings=listings,
+    )
+
+
+def facts(summary: str) -> list[tuple[str, str]]:
+    """Returns the lines of a summary of a law, each with the name in front of its colon.
+
+    Example:
+        >>> facts("x∘y = x + y\\nkind: group")
+        [('law', 'x∘y = x + y'), ('kind', 'group')]
+    """
+    parts = [line.partition(": ") for line in summary.splitlines()]
+    return [(name, fact) if fact else ("law" if i == 0 else "", name) for i, (name, _, fact) in enumerate(parts)]
 
 
 def _invariants(law: LearnedVectorLaw) -> Table:
@@ -57,15 +71,15 @@ def _invariants(law: LearnedVectorLaw) -> Table:
     return Table("What adds up", [Column("invariant"), Column("error", "right")], rows, notes)
 
 
+def _size_errors(law: LearnedVectorLaw, examples: Multisets) -> list[tuple[int, int, list[float]]]:
+    return size_errors(_results(law, examples) - examples.targets, examples.sizes, law.outliers)
+
+
 def _errors_by_size(law: LearnedVectorLaw, examples: Multisets, count: int | None = None) -> Table:
-    kept = torch.ones(len(examples), dtype=torch.bool)
-    kept[list(law.outliers)] = False
-    errors, sizes = (_results(law, examples) - examples.targets)[kept], examples.sizes[kept]
-    rows = []
-    for size in sorted(set(sizes.tolist()))[:count]:
-        of_size = errors[sizes == size]
-        rmse = of_size.square().mean(0).sqrt().tolist()
-        rows.append([Cell(str(size)), Cell(str(len(of_size))), *(Cell(f"{one:.3g}") for one in rmse)])
+    rows = [
+        [Cell(str(size)), Cell(str(sets)), *(Cell(f"{one:.3g}") for one in rmse)]
+        for size, sets, rmse in _size_errors(law, examples)[:count]
+    ]
     columns = [Column("size", "right"), Column("examples", "right")]
     columns += [Column(f"RMSE of {name}", "right") for name in law.names]
     notes = [f"without the {len(law.outliers)} examples that were left out"] if law.outliers else []
@@ -97,12 +111,6 @@ def _compared(title: str, law: LearnedVectorLaw, examples: Multisets, chosen: li
 
 def _shown(vector: Tensor) -> str:
     return f"({', '.join(f'{x:.6g}' for x in vector.tolist())})"
-
-
-def _draw(target: Tensor, found: Tensor, axes: Axes) -> None:
-    axes.plot(target, found, ".", markersize=3)
-    axes.axline((float(target.median()),) * 2, slope=1, linewidth=0.8, color="gray")
-    axes.set(xlabel="result", ylabel="law")
 
 
 @torch.no_grad()

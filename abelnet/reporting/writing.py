@@ -7,9 +7,10 @@ __all__ = ["write_report"]
 from pathlib import Path
 
 from abelnet.files import replacing, write_text
+from abelnet.reporting.charts import CHART_STYLE, Chart, draw_chart
 from abelnet.reporting.markdown import markdown_report
 from abelnet.reporting.page import html_page
-from abelnet.reporting.report import Report, image_format
+from abelnet.reporting.report import Report, figure_suffix
 
 
 def write_report(report: Report, folder: str | Path, name: str) -> list[Path]:
@@ -34,9 +35,11 @@ def write_report(report: Report, folder: str | Path, name: str) -> list[Path]:
     for path, text in documents.items():
         write_text(path, text)
     figures = {
-        folder / f"{key}.{image_format(image)}": image for one in report.sections for key, image in one.figures.items()
+        folder / f"{name}.{figure_suffix(figure)}": figure
+        for section in report.sections
+        for name, figure in section.figures.items()
     }
-    for path, image in figures.items():
+    for path, figure in figures.items():
         with replacing(path) as temporary:
-            temporary.write_bytes(image)
+            temporary.write_bytes(draw_chart(figure, CHART_STYLE).encode() if isinstance(figure, Chart) else figure)
     return [*documents, *figures]

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from abelnet import LawRegressor, cli
+from abelnet.experiments import reproduction
 from abelnet.experiments import universality as experiment
 from abelnet.experiments.graphs.data import TASKS
 from abelnet.experiments.graphs.models import FORMS
@@ -24,12 +25,24 @@ RUNNER = CliRunner()
 pytestmark = pytest.mark.usefixtures("_saved_before_shown", "_units_here")
 
 
-def test_reproduce_prints_both_experiments() -> None:
-    result = RUNNER.invoke(cli.app, ["reproduce", "--epochs", "1"])
+def test_reproduce_prints_the_experiments_and_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reproduction, "_ANALOGIES", ("wv", "anchored"))
+    monkeypatch.setattr(reproduction, "_SHOWN", ("wv", "anchored"))
+    monkeypatch.setattr(reproduction, "_SHOTS", (1,))
+    monkeypatch.setattr(reproduction, "_LARGEST", 4)
+    monkeypatch.setattr(reproduction, "_MEASURED", 10)
+    options = ["--epochs", "1", "--network-epochs", "1", "--out", str(tmp_path)]
+    result = RUNNER.invoke(cli.app, ["reproduce", *options])
     assert result.exit_code == 0, result.output
     for text in ("x + y + 1", "cbrt(x³ + y³)", "x + y + 0.5·x·y", "10–12", "assoc.", "Google pairs test", "Syntactic"):
         assert text in result.output
+    for text in ("DeepSets (paper)", "joined, AGN", "x∘y = x + y + x·y (compound returns)"):
+        assert text in result.output
     assert "…" not in result.output
+    assert f"written: {tmp_path / 'index.html'}" in result.output
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 5 + 5 + 3 + 2 + 3  # errors, curves, certificates, example pairs, table
+    assert (tmp_path / "returns.csv").is_file()
 
 
 def test_synthetic(tmp_path: Path) -> None:

@@ -1,9 +1,12 @@
-"""Certificates as tables and plots."""
+"""Certificates as tables and charts."""
 
 from __future__ import annotations
 
+import math
+
 from abelnet.experiments.certify import Certificate, CertificateRow
 from abelnet.reporting.certificates import certificate_report
+from abelnet.reporting.charts import Chart
 
 CERTIFICATE = Certificate(
     "x + y", [CertificateRow(2, 0.1, 0.25, None), CertificateRow(1000, None, 12.3456, 1e6)], ["a sample"]
@@ -22,4 +25,10 @@ def test_report() -> None:
         ["1000", "–", "12.3", "1e+06"],
     ]
     assert table.notes == ["a sample"]
-    assert len(section.figures["certificate"]) > 5_000
+    assert list(section.figures) == ["certificate_1", "certificate_2"]
+    chart = section.figures["certificate_1"]
+    assert isinstance(chart, Chart)
+    measured, ours, paper = chart.series
+    assert (measured.y[0], math.isnan(measured.y[1])) == (0.1, True)
+    assert list(ours.y) == [0.25, 12.3456]
+    assert (math.isnan(paper.y[0]), paper.y[1]) == (True, 1e6)

@@ -10,6 +10,7 @@ import pytest
 
 from abelnet import LawRegressor
 from abelnet.engines.columns import Columns
+from abelnet.reporting.charts import Chart
 from abelnet.reporting.laws import law_overview, law_report, write_law
 from abelnet.reporting.table import Table
 
@@ -74,12 +75,30 @@ def test_page_beside_the_model(model: LawRegressor, tmp_path: Path) -> None:
     page = path.read_text(encoding="utf-8")
     assert "<h2>&lt;script&gt;alert(1)&lt;/script&gt;</h2>" in page
     assert "><script" not in page
-    assert "data:image/svg+xml" in page
+    assert page.count("<svg") == 3
     assert LawRegressor.load(tmp_path / "law").laws_[0].formula == model.laws_[0].formula
 
 
 def test_the_curve_is_drawn_without_matplotlib(model: LawRegressor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     (section,) = law_report(model, Columns(("x",), "account", ("y",))).sections
-    assert section.figures["φ of x"].startswith(b"<svg")
+    assert isinstance(section.figures["φ of x"], Chart)
     assert "The curve φ" in [table.title for table in section.tables]
+
+
+def test_what_it_was_learned_from(model: LawRegressor) -> None:
+    columns = Columns(("x",), "account", ("y",))
+    report = law_report(model, columns, "accounts.csv")
+    (note,) = report.notes
+    assert "60 multisets of 2 to 12 numbers in accounts.csv" in note
+    assert "from x to y, multisets by account; random seed 0" in note
+    (section,) = report.sections
+    facts = dict(section.facts)
+    assert facts["law"] == model.laws_[0].formula
+    assert facts["learned from"].startswith("elements from ")
+    assert "<math" in section.formula
+    assert section.listings["SQL, for DuckDB"].endswith('FROM "elements" GROUP BY "account"')
+    assert list(section.figures) == ["φ of x", "results of x", "errors of x"]
+    agreement = section.figures["results of x"]
+    assert isinstance(agreement, Chart)
+    assert agreement.title == "y: law against examples"

@@ -96,7 +96,7 @@ MODELS = {
     "asn": ModelKind("ASN", _LINES, _semigroup, OperationStack, lambda parameters: 0),
 }
 SIZES = (2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64, 100)
-_GRID = torch.linspace(-5, 5, 101)
+GRID = torch.linspace(-5, 5, 101)
 _TESTED = "tested.json"
 _ERRORS = [float | int | None]
 _PART = {
@@ -292,23 +292,23 @@ def _train_fresh_seeds(
     by_size = []
     for size in SIZES:
         fresh = [draw(OPERATIONS[operation], 100, (size,), generator, torch.float64) for generator in generators]
-        by_size.append({"size": size, "rmse": _rmse_in_float32(stack, fresh)})
+        by_size.append({"size": size, "rmse": rmse_in_float32(stack, fresh)})
     return {
         "seeds": seeds,
         "data_seeds": data_seeds,
         "small": rmse_of_stack(stack, [data.small for data in datasets]),
         "large": rmse_of_stack(stack, [data.large for data in datasets]),
         "by_size": by_size,
-        "curve": _curve(models[0]),
+        "curve": curve_on_grid(models[0]),
     }
 
 
-def _curve(model: nn.Module) -> list[float] | None:
+def curve_on_grid(model: nn.Module) -> list[float] | None:
     """Returns the learned φ on a grid over [−5, 5], if there is one."""
     if not isinstance(model, Operation):
         return None
     with torch.no_grad():
-        values: list[float] = model.bijection(_GRID[:, None])[:, 0].tolist()
+        values: list[float] = model.bijection(GRID[:, None])[:, 0].tolist()
     return values
 
 
@@ -326,7 +326,7 @@ def rmse_of_stack(stack: nn.Module, data: Sequence[Multisets]) -> list[float | N
     return [error if error < float("inf") else None for error in errors]
 
 
-def _rmse_in_float32(stack: nn.Module, data: Sequence[Multisets]) -> list[float | None]:
+def rmse_in_float32(stack: nn.Module, data: Sequence[Multisets]) -> list[float | None]:
     """Returns the RMSE of each model; None if results, such as products of many numbers, are beyond float32."""
     if any(float(one.targets.abs().max()) > torch.finfo(torch.float32).max for one in data):
         return [None] * len(data)
