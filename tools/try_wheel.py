@@ -13,10 +13,13 @@ import math
 import os
 import pkgutil
 import random
+import re
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 # Arguments of each command, and the extra that it wants; none if it has to work.
@@ -36,7 +39,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("certify law --size 10", ""),
     ("certify cbrt --size 10 --sets 100 --epochs 2", ""),
     ("universality --dim 2 --epochs 1", ""),
-    ("reproduce --epochs 1", ""),
+    ("reproduce --epochs 1 --network-epochs 2 --jobs 1", ""),
     ("synthetic --op sum --model agn --trials 1 --seeds 1 --epochs 1 --jobs 1", "tune"),
     ("graphs --task noisy_or --form aligned --model bank --seeds 1 --steps 2 --jobs 1", ""),
     ("graphs --task noisy_or --form aligned --model pna --seeds 1 --steps 2 --jobs 1", "graphs"),
@@ -50,7 +53,10 @@ COMMANDS: list[tuple[str, str]] = [
     ("words evaluate --limit 5000", ""),
     ("words evaluate --limit 5000 --shots 3", ""),
     ("words convert vectors.txt vectors.safetensors", ""),
+    ("explore --port 0 --no-browser", ""),
 ]
+# Commands that run until they are interrupted.
+_SERVERS = ("explore",)
 
 
 def main() -> None:
@@ -70,10 +76,21 @@ def _runs(arguments: str, extra: str, folder: Path) -> bool:
     command = [str(Path(sys.executable).parent / "abelnet"), *arguments.split()]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     start = time.monotonic()
-    done = subprocess.run(
-        command, cwd=folder, env=environment | {"HOME": str(folder)}, capture_output=True, text=True, check=False
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment | {"HOME": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
-    if extra:
+    serves = command[1] in _SERVERS
+    page = _visit(process) if serves else ""
+    output, errors = process.communicate()
+    done = subprocess.CompletedProcess(command, process.returncode, page + output, errors)
+    if serves:
+        right = done.returncode == 130 and bool(page) and done.stderr == "abelnet: interrupted\n"
+    elif extra:
         hint = f'pip install "abelnet[{extra}]"'
         right = done.returncode == 2 and done.stderr.count("\n") == 1 and hint in done.stderr and not done.stdout
     else:
@@ -83,6 +100,19 @@ def _runs(arguments: str, extra: str, folder: Path) -> bool:
     print(f"== {'ok' if right else 'WRONG'}, exit code {done.returncode}, {seconds:.1f} s: abelnet {arguments}")
     print(done.stdout + done.stderr, flush=True)
     return right
+
+
+def _visit(process: subprocess.Popen[str]) -> str:
+    """Reads the page of a server, and interrupts it; returns its first line, empty if there is no page."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    address = re.search(r"http://\S+", line)
+    try:
+        found = address is not None and b"<html" in urllib.request.urlopen(address[0], timeout=60).read().lower()
+    except OSError:
+        found = False
+    process.send_signal(signal.SIGINT)
+    return line if found else ""
 
 
 def _imports() -> int:

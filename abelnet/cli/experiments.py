@@ -47,10 +47,11 @@ def reproduce(
     Learns operations from multisets by DeepSets, AGN and ASN, and in closed form; word analogies from one and several
     example pairs; and the law of a table. All data ship with the package.
     """
-    from abelnet.experiments import reproduction
-    from abelnet.files import write_text
-    from abelnet.reporting.page import html_page
-    from abelnet.reporting.reproduction import reproduction_overview, reproduction_report
+    with terminal.status("loading"):
+        from abelnet.experiments import reproduction
+        from abelnet.files import write_text
+        from abelnet.reporting.page import html_page
+        from abelnet.reporting.reproduction import reproduction_overview, reproduction_report
 
     with terminal.progress("learning") as on_progress:
         result = reproduction.reproduce(
