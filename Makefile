@@ -6,7 +6,7 @@ PIP := $(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c co
 COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true
 PACKAGING := pyproject.toml constraints.txt
 
-.PHONY: help reproduce reproduce-full test tests fuzz test-kill test-export test-engines lint bench docs clean
+.PHONY: help reproduce reproduce-full test tests fuzz test-kill test-export test-engines test-wheel test-browser lint bench dist docs clean
 
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -17,12 +17,12 @@ help: ## Show the targets.
 	@$(COMPILE)
 	@touch $@
 
-.venv/dev .venv/bench .venv/docs .venv/tune: .venv/%: .venv/core
+.venv/dev .venv/bench .venv/dist .venv/docs .venv/tune: .venv/%: .venv/core
 	$(PIP) -e '.[$*]'
 	@$(COMPILE)
 	@touch $@
 
-.venv/engines .venv/lightning: .venv/%: .venv/dev
+.venv/browser .venv/engines .venv/lightning: .venv/%: .venv/dev
 	$(PIP) -e '.[$*]'
 	@touch $@
 
@@ -56,10 +56,32 @@ test-export: .venv/lightning ## Export every bijection with every law, run all c
 	ABELNET_EXPORT=all OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal tests/integrations/test_onnx.py tests/discovery/test_estimator.py tests/integrations/test_lightning.py
 
 test-engines: .venv/engines ## Run every law as SQL on five engines, a Dask cluster, torchrun, and a search on PostgreSQL.
-	ABELNET_ENGINES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s tests/engines/sql tests/engines/test_dask.py tests/training/test_ranks.py tests/training/test_storage.py
+	ABELNET_ENGINES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s tests/sql tests/engines/test_dask.py tests/training/test_ranks.py tests/training/test_storage.py
+
+test-wheel: dist ## Install the wheel with core dependencies only into a fresh environment, and run every command.
+	rm -rf build/wheel
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	build/wheel/bin/python tools/try_wheel.py
+
+AXE := axe-core-4.14.0
+build/$(AXE).min.js:
+	@mkdir -p build
+	npm pack --silent --pack-destination build $(subst axe-core-,axe-core@,$(AXE))
+	tar -xzOf build/$(AXE).tgz package/axe.min.js > $@
+
+# Without a network but for the machine itself, where the system allows that.
+OFFLINE = $(shell unshare -rn true 2>/dev/null && echo "unshare -rn sh -c 'ip link set lo up && exec \"\$$@\"' offline")
+
+test-browser: .venv/browser build/$(AXE).min.js ## Use the page in Chromium: Debian's chromium and chromium-driver.
+	ABELNET_BROWSER=$(CURDIR)/build/$(AXE).min.js OMP_NUM_THREADS=1 $(OFFLINE) $(BIN)/python -m pytest -q -s tests/browser
 
 bench: .venv/bench ## Run all benchmarks, one after another.
 	@set -e; for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+dist: .venv/dist ## Build the wheel and the source distribution into dist.
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
 
 docs: .venv/docs ## Build the documentation into docs/_build.
 	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from abelnet.segments import set_kernels_enabled
     from abelnet.verify import find_counterexample, generator_bound, law_defects, lipschitz, merge_bound, size_bound
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "accumulator": ("Accumulator",),

@@ -91,8 +91,8 @@ if __name__ == "__main__":
             counts[job.kind] += 1
             wrong[job.kind] += bool(reason) is (job.kind == "law")
             outcome = "refused" if reason else "accepted"
-            nearest = reason.split("; ")[-3:-1] if reason else []
-            print(f"{job.kind:<8} {job.name:<34} noise {job.noise:<5g} {outcome:<9} {'; '.join(nearest)}", flush=True)
+            what = reason.removeprefix("no law: ")
+            print(f"{job.kind:<8} {job.name:<34} noise {job.noise:<5g} {outcome:<9} {what}", flush=True)
     print(
         f"non-laws accepted: {wrong['non-law']} of {counts['non-law']}; laws refused: {wrong['law']} of {counts['law']}"
     )

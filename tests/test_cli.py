@@ -18,6 +18,7 @@ from cases import wait_until
 from typer.testing import CliRunner
 
 import abelnet
+from abelnet import __main__ as entry
 from abelnet import cli
 
 RUNNER = CliRunner()
@@ -79,6 +80,7 @@ def test_there_are_all_commands() -> None:
         "words evaluate",
         "words ask",
         "words complete",
+        "words judge",
         "words convert",
     }
 
@@ -88,7 +90,11 @@ def test_help_has_examples_that_parse(path: tuple[str, ...], command: Any) -> No
     result = RUNNER.invoke(cli.app, [*path, "--help"])
     assert result.exit_code == 0, result.output
     assert "Example" in result.output
-    examples = [line.strip() for line in result.output.splitlines() if line.startswith("    abelnet ")]
+    lines = result.output.splitlines()
+    assert len(lines) <= 40  # one screen
+    assert max(map(len, lines)) <= 80
+    joined = result.output.replace("\\\n", " ")
+    examples = [line.strip() for line in joined.splitlines() if line.startswith("    abelnet ")]
     assert examples
     by_path = dict(COMMANDS)
     for example in examples:
@@ -113,9 +119,12 @@ def test_version() -> None:
 
 def test_shell_completion() -> None:
     code = "import sys; sys.argv = ['abelnet']; from abelnet.cli import main; main()"
-    environment = os.environ | {"_ABELNET_COMPLETE": "complete_bash", "COMP_WORDS": "abelnet uni", "COMP_CWORD": "1"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["universality"]
+    for words, found in ("uni", ["universality"]), ("export law --dialect po", ["postgres", "polars"]):
+        asked = {"COMP_WORDS": f"abelnet {words}", "COMP_CWORD": str(len(words.split()))}
+        environment = os.environ | {"_ABELNET_COMPLETE": "complete_bash"} | asked
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.stdout.split() == found
     assert "--install-completion" in RUNNER.invoke(cli.app, ["--help"]).output
 
 
@@ -163,6 +172,17 @@ def test_an_error_of_the_system_is_one_line(
         cli.main()
     assert stop.value.code == 2
     assert capsys.readouterr().err == f"abelnet: {tmp_path / 'missing'}: No such file or directory\n"
+
+
+def test_an_early_interrupt_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "main", interrupt)
+    with pytest.raises(SystemExit) as stop:
+        entry.main()
+    assert stop.value.code == 130
+    assert capsys.readouterr().err == "abelnet: interrupted\n"
 
 
 LONG = {
@@ -237,3 +257,49 @@ def test_commands_that_start_over_do_not_speak_of_resuming(number: signal.Signal
     process.send_signal(number)
     assert process.communicate(timeout=30)[1] == "abelnet: interrupted\n"
     assert process.returncode == 128 + number
+
+
+@pytest.mark.parametrize("arguments", [["--debug", "words"], ["words", "--debug"], ["words"]])
+def test_a_traceback_is_shown_on_request(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*, args: list[str], **_: Any) -> None:
+        assert args == ["words"]
+        raise KeyError("x")
+
+    monkeypatch.setattr(cli, "app", fail)
+    monkeypatch.setattr("sys.argv", ["abelnet", *arguments])
+    if "--debug" not in arguments:
+        monkeypatch.setenv("ABELNET_DEBUG", "1")
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert error.startswith("Traceback (most recent call last):")
+    line = "abelnet: internal error: KeyError: 'x'; please report it, with the output of --debug\n"
+    assert error.endswith(line)
+    monkeypatch.setattr("sys.argv", ["abelnet", "words"])
+    monkeypatch.setenv("ABELNET_DEBUG", "0")
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert capsys.readouterr().err == line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["lern"], "abelnet: no such command 'lern'. Did you mean 'learn'? (see abelnet --help)"),
+        (["words", "ask"], "abelnet: missing argument 'words' (see abelnet words ask --help)"),
+        (["learn", "t.csv", "--seed", "-1"], "abelnet: invalid value for '--seed': -1 is not in the range x>=0 "),
+        (["synthetic", "--seed", str(2**63)], f"abelnet: invalid value for '--seed': {2**63} is larger than {2**62} "),
+    ],
+)
+def test_wrong_usage_is_one_line(
+    arguments: list[str], line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["abelnet", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith(line)

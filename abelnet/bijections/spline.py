@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from sympy import Expr
 
 
-# Comparisons of values and edges from which edges are compared one at a time.
-_LARGE = 1 << 19
+# Comparisons of values and edges from which edges are compared one at a time, and edges from which they are bisected.
+_LARGE, _MANY = 1 << 19, 30
 
 
 class _Bin(NamedTuple):
@@ -361,6 +361,9 @@ def _count_below(x: Tensor, edges: Tensor) -> Tensor:
     """Returns how many of the edges :math:`(d, k)` are at most each value :math:`(*, d)`."""
     if torch.compiler.is_compiling() or x.numel() * edges.shape[-1] < _LARGE:
         return (x[..., None] >= edges).sum(-1)
+    if edges.shape[-1] > _MANY:
+        columns = x.reshape(-1, x.shape[-1]).T.contiguous()
+        return torch.searchsorted(edges.contiguous(), columns, right=True).T.reshape(x.shape)
     # One edge at a time needs little memory, and is up to several times faster than all at once.
     count = torch.zeros_like(x, dtype=torch.int16)
     for edge in edges.unbind(-1):

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from abelnet.cli import terminal
-from abelnet.cli.help import examples
+from abelnet.cli.help import Seed, completing, examples, listed
 
 app = typer.Typer(
     help="The paper's analogy experiment.",
@@ -20,6 +20,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+_MODELS = ("wv", "wv_mlp", "wv_agn", "anchored", "anchored_80", "several", "several_80")
 _Out = Annotated[Path, typer.Option(help="Output folder for results and models; an interrupted run resumes from it.")]
 
 
@@ -32,10 +33,10 @@ def run(
     bats: Annotated[Path | None, typer.Option(help="BATS folder; by default the Google pairs are split.")] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(help="wv, wv_mlp, wv_agn, anchored, anchored_80, several, several_80; may be repeated; else all."),
+        typer.Option(help=f"{listed(_MODELS)}; may be repeated; all by default.", autocompletion=completing(_MODELS)),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of splits, each with its own training run.")] = 3,
-    seed: Annotated[int, typer.Option(min=0, max=2**62, help="Random seed.")] = 0,
+    seed: Seed = 0,
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Number of training epochs; 100 for the paper's models by default.")
     ] = None,
@@ -44,13 +45,14 @@ def run(
     ] = 0,
     limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of words, most frequent first.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Number of single-threaded processes.")] = os.cpu_count() or 1,
-    quick: Annotated[bool, typer.Option("--quick", help="One seed and 5 epochs; takes minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="1 seed and 5 epochs: a look, in minutes.")] = False,
 ) -> None:
     """Train and test the analogy models.
 
     Trains WV+MLP and WV+AGN on BATS, tests them on BATS and the Google test set, and compares with the paper.
     """
-    from abelnet.experiments.analogies.experiment import MODELS, AnalogyExperiment, run_analogies
+    with terminal.status("loading"):
+        from abelnet.experiments.analogies.experiment import MODELS, AnalogyExperiment, run_analogies
 
     experiment = AnalogyExperiment(
         vectors=None if vectors is None else str(vectors.resolve()),
@@ -79,11 +81,12 @@ def table(out: _Out = Path("analogies")) -> None:
 
     Also writes them as Markdown and HTML.
     """
-    from abelnet.experiments.analogies.experiment import read_analogies
-    from abelnet.reporting.analogies import analogy_report
-    from abelnet.reporting.writing import write_report
+    with terminal.status("loading"):
+        from abelnet.experiments.analogies.experiment import read_analogies
+        from abelnet.reporting.analogies import analogy_report
+        from abelnet.reporting.writing import write_report
 
-    report = analogy_report(read_analogies(out))
-    written = write_report(report, out, "tables")
+        report = analogy_report(read_analogies(out))
+        written = write_report(report, out, "tables")
     terminal.show(report)
     terminal.say_written(written)

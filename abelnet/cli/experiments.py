@@ -11,21 +11,32 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from abelnet.cli import terminal
-from abelnet.cli.help import examples
+from abelnet.cli.help import Seed, completing, examples, listed
 
 if TYPE_CHECKING:
     from abelnet.experiments.universality import UniversalityRow
 
 app = typer.Typer(rich_markup_mode=None)
 
-_Seed = Annotated[int, typer.Option(min=0, max=2**62, help="Random seed.")]
 _Jobs = Annotated[int, typer.Option(min=1, help="Number of single-threaded processes.")]
 _CORES = os.cpu_count() or 1
+
+_OPERATIONS = ("sum", "sum_plus_one", "cbrt", "product", "shifted_product")
+_MODELS = ("deepsets", "agn", "asn")
+_GRAPH_TASKS = (
+    *("noisy_or", "parallel", "min_plus", "shortest_paths", "reliability", "log_sum_exp", "harmonic"),
+    *("geometric", "curve", "median"),
+)
+_FORMS = ("aligned", "generic")
+_RIVALS = ("softmax", "powermean", "pna", "lcm", "set_transformer", "deepsets", "genagg", "quann")
+_GRAPH_MODELS = ("bank", "sum", "mean", "max", "min", *_RIVALS)
+_SET_TASKS = ("digits", "digits8", "mnist", "musk1", "musk2", "elephant")
+_SET_MODELS = ("wide", "weighted", "glow", "lme", "labels", "sum", "mean", "max", *_RIVALS)
 
 
 @app.command(epilog=examples("abelnet reproduce", "abelnet reproduce --epochs 1"))
 def reproduce(
-    seed: _Seed = 0,
+    seed: Seed = 0,
     epochs: Annotated[int, typer.Option(min=1, help="Number of training epochs of each analogy model.")] = 10,
     network_epochs: Annotated[int, typer.Option(min=1, help="Number of training epochs of each other network.")] = 1000,
     out: Annotated[Path, typer.Option(help="Output folder for the page.")] = Path("report"),
@@ -62,30 +73,37 @@ def synthetic(
     out: Annotated[Path, typer.Option(help="Output folder; an interrupted run resumes from it.")] = Path("results"),
     op: Annotated[
         list[str] | None,
-        typer.Option(help="sum, sum_plus_one, cbrt, product or shifted_product; may be repeated; all by default."),
+        typer.Option(
+            help=f"{listed(_OPERATIONS)}; may be repeated; all by default.", autocompletion=completing(_OPERATIONS)
+        ),
     ] = None,
     model: Annotated[
-        list[str] | None, typer.Option(help="deepsets, agn or asn; may be repeated; all by default.")
+        list[str] | None,
+        typer.Option(help=f"{listed(_MODELS)}; may be repeated; all by default.", autocompletion=completing(_MODELS)),
     ] = None,
     trials: Annotated[int, typer.Option(min=1, help="Number of trials per search.")] = 50,
     seeds: Annotated[int, typer.Option(min=1, help="Number of fresh seeds for the tuned models.")] = 5,
     epochs: Annotated[int, typer.Option(min=1, help="Number of training epochs.")] = 1000,
-    seed: _Seed = 0,
+    seed: Seed = 0,
     jobs: _Jobs = _CORES,
     prune: Annotated[bool, typer.Option("--prune", help="Stop the worse half of each search early.")] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="4 trials, 2 seeds and 30 epochs; takes about a minute.")
+        bool,
+        typer.Option("--quick", help="4 trials, 2 seeds and 30 epochs: a look, in minutes."),
     ] = False,
 ) -> None:
     """Run the paper's synthetic experiment.
 
     Tunes DeepSets, AGN and ASN, trains them on multisets of 2 to 4 numbers, and tests them on 10 to 12.
     """
-    from abelnet.experiments.synthetic.comparison import MODELS, Experiment, run
-    from abelnet.experiments.synthetic.data import OPERATIONS
-    from abelnet.reporting.synthetic import synthetic_report
-    from abelnet.reporting.writing import write_report
+    with terminal.status("loading"):
+        from abelnet.experiments.synthetic.comparison import MODELS, Experiment, run
+        from abelnet.experiments.synthetic.data import OPERATIONS
+        from abelnet.reporting.synthetic import synthetic_report
+        from abelnet.reporting.writing import write_report
+        from abelnet.training.tuning import check_optuna
 
+    check_optuna()  # before anything is written
     if quick:
         trials, seeds, epochs = 4, 2, 30
     experiment = Experiment(
@@ -107,7 +125,7 @@ def synthetic(
     report = synthetic_report(results)
     written = write_report(report, out, "table")
     terminal.show(report)
-    terminal.say_written(written)
+    terminal.say_report(written)
 
 
 @app.command(epilog=examples("abelnet graphs --quick", "abelnet graphs --task noisy_or --form aligned --out graphs"))
@@ -116,38 +134,41 @@ def graphs(
     task: Annotated[
         list[str] | None,
         typer.Option(
-            help="noisy_or, parallel, min_plus, shortest_paths, reliability, log_sum_exp, harmonic, geometric, curve "
-            "or median; may be repeated; all by default."
+            help=f"{listed(_GRAPH_TASKS)}; may be repeated; all by default.", autocompletion=completing(_GRAPH_TASKS)
         ),
     ] = None,
     form: Annotated[
         list[str] | None,
-        typer.Option(help="aligned (true messages) or generic (learned ones); may be repeated; both by default."),
+        typer.Option(
+            help="aligned (true messages) or generic (learned ones); may be repeated; both by default.",
+            autocompletion=completing(_FORMS),
+        ),
     ] = None,
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="bank, sum, mean, max, min, softmax, powermean, pna, lcm, set_transformer, deepsets, genagg or quann; "
-            "may be repeated; all by default."
+            help=f"{listed(_GRAPH_MODELS)}; may be repeated; all by default.",
+            autocompletion=completing(_GRAPH_MODELS),
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of random seeds.")] = 5,
     steps: Annotated[int, typer.Option(min=1, help="Number of training steps.")] = 1000,
-    seed: _Seed = 0,
+    seed: Seed = 0,
     jobs: _Jobs = _CORES,
-    quick: Annotated[bool, typer.Option("--quick", help="1 seed and 100 steps; takes minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="1 seed and 100 steps: a look, in minutes.")] = False,
 ) -> None:
     """Compare aggregations in message-passing networks.
 
     Trains networks on graphs of 5 to 20 nodes, and tests them on 200 nodes. Most rivals need the packages
     torch-geometric and genagg.
     """
-    from abelnet.experiments.graphs.comparison import Experiment, run
-    from abelnet.experiments.graphs.data import TASKS
-    from abelnet.experiments.graphs.models import FORMS
-    from abelnet.experiments.graphs.rivals import AGGREGATIONS
-    from abelnet.reporting.graphs import graph_report
-    from abelnet.reporting.writing import write_report
+    with terminal.status("loading"):
+        from abelnet.experiments.graphs.comparison import Experiment, run
+        from abelnet.experiments.graphs.data import TASKS
+        from abelnet.experiments.graphs.models import FORMS
+        from abelnet.experiments.graphs.rivals import AGGREGATIONS
+        from abelnet.reporting.graphs import graph_report
+        from abelnet.reporting.writing import write_report
 
     if quick:
         seeds, steps = 1, 100
@@ -168,7 +189,7 @@ def graphs(
     report = graph_report(results)
     written = write_report(report, out, "table")
     terminal.show(report)
-    terminal.say_written(written)
+    terminal.say_report(written)
 
 
 @app.command(epilog=examples("abelnet sets --quick", "abelnet sets --task musk1 --data data --out sets"))
@@ -177,14 +198,14 @@ def sets(
     task: Annotated[
         list[str] | None,
         typer.Option(
-            help="digits, digits8, mnist, musk1, musk2 or elephant; may be repeated; digits and digits8 by default."
+            help=f"{listed(_SET_TASKS)}; may be repeated; digits and digits8 by default.",
+            autocompletion=completing(_SET_TASKS),
         ),
     ] = None,
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="wide, weighted, glow, lme, labels, sum, mean, max, softmax, powermean, pna, lcm, set_transformer, "
-            "deepsets, genagg or quann; may be repeated; all by default."
+            help=f"{listed(_SET_MODELS)}; may be repeated; all by default.", autocompletion=completing(_SET_MODELS)
         ),
     ] = None,
     data: Annotated[
@@ -199,20 +220,21 @@ def sets(
     epochs: Annotated[
         int | None, typer.Option(min=1, help="Number of training epochs; that of each task by default.")
     ] = None,
-    seed: _Seed = 0,
+    seed: Seed = 0,
     jobs: _Jobs = _CORES,
-    quick: Annotated[bool, typer.Option("--quick", help="1 run of 5 epochs; takes a minute.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="1 run of 5 epochs: a look, in minutes.")] = False,
 ) -> None:
     """Compare aggregations in set classification.
 
     Trains models of equal size on points of digits, and tests them on as many points and on all; cross-validates them
     on multiple-instance data. Needs scikit-learn; most rivals need torch-geometric and genagg.
     """
-    from abelnet.experiments.sets.comparison import Experiment, run
-    from abelnet.experiments.sets.data import TASKS
-    from abelnet.experiments.sets.models import AGGREGATIONS
-    from abelnet.reporting.sets import set_report
-    from abelnet.reporting.writing import write_report
+    with terminal.status("loading"):
+        from abelnet.experiments.sets.comparison import Experiment, run
+        from abelnet.experiments.sets.data import TASKS
+        from abelnet.experiments.sets.models import AGGREGATIONS
+        from abelnet.reporting.sets import set_report
+        from abelnet.reporting.writing import write_report
 
     if quick:
         runs, epochs = 1, 5
@@ -232,23 +254,28 @@ def sets(
     report = set_report(results)
     written = write_report(report, out, "table")
     terminal.show(report)
-    terminal.say_written(written)
+    terminal.say_report(written)
 
 
 @app.command(
     epilog=examples("abelnet certify cbrt --size 100", "abelnet certify law --truth sum_plus_one --low 0 --high 1")
 )
 def certify(
-    model: Annotated[str, typer.Argument(help="Folder written by abelnet learn, or a synthetic operation.")],
+    model: Annotated[
+        str, typer.Argument(help=f"Folder written by abelnet learn; or {listed(_OPERATIONS)}, learned first.")
+    ],
     size: Annotated[int, typer.Option(min=2, help="Largest multiset size.")] = 1000,
-    truth: Annotated[str | None, typer.Option(help="True operation, one of the synthetic ones.")] = None,
+    truth: Annotated[
+        str | None,
+        typer.Option(help="True operation, one of these, if it is known.", autocompletion=completing(_OPERATIONS)),
+    ] = None,
     epsilon: Annotated[
         float | None, typer.Option(min=0, help="Error up to size 4, if the true operation is unknown.")
     ] = None,
     low: Annotated[float | None, typer.Option(help="Smallest element; by default that of the examples, or −5.")] = None,
     high: Annotated[float | None, typer.Option(help="Largest element; by default that of the examples, or 5.")] = None,
     sets: Annotated[int, typer.Option(min=1, help="Number of multisets measured at each size.")] = 10_000,
-    seed: _Seed = 0,
+    seed: Seed = 0,
     epochs: Annotated[
         int, typer.Option(min=1, help="Number of training epochs, if a synthetic operation is learned first.")
     ] = 1000,
@@ -260,18 +287,26 @@ def certify(
 
     Shows the largest measured error, our bound, and that of the paper's Theorem 3, by multiset size.
     """
-    from abelnet.experiments.certify import certify_model
-    from abelnet.reporting.certificates import certificate_report
-    from abelnet.reporting.writing import write_report
+    with terminal.status("loading") as update:
+        from abelnet.experiments.certify import certify_model
+        from abelnet.reporting.certificates import certificate_report
+        from abelnet.reporting.writing import write_report
 
-    with terminal.status("certifying"):
         certificates = certify_model(
-            model, truth, size=size, epsilon=epsilon, elements=(low, high), sets=sets, seed=seed, epochs=epochs
+            model,
+            truth,
+            size=size,
+            epsilon=epsilon,
+            elements=(low, high),
+            sets=sets,
+            seed=seed,
+            epochs=epochs,
+            on_step=update,
         )
     report = certificate_report(certificates)
     written = write_report(report, out or Path(f"certificate-{Path(model).name}"), "certificate")
     terminal.show(report)
-    terminal.say_written(written)
+    terminal.say_report(written)
 
 
 @app.command(epilog=examples("abelnet universality --dim 2 --epochs 10 --out universality"))
@@ -287,18 +322,26 @@ def universality(
 
     Trains networks of increasing size, and DeepSets for comparison, on multisets of 2 to 4 elements; tests on up to 50.
     """
-    from abelnet.experiments import universality as experiment
-    from abelnet.reporting.universality import universality_report
-    from abelnet.reporting.writing import write_report
+    with terminal.status("loading"):
+        from abelnet.experiments import universality as experiment
+        from abelnet.reporting.universality import universality_report
+        from abelnet.reporting.writing import write_report
 
     def on_row(row: UniversalityRow) -> None:
         errors = ", ".join(f"{size}: {error:.3g}" for size, error in zip(row.sizes, row.rmse, strict=True))
         terminal.say(f"R^{row.dim}, seed {row.seed}, {row.model}: RMSE at size {errors}")
 
-    rows = experiment.universality(dim or (2, 3), seeds=range(seeds), epochs=epochs, on_row=on_row)
+        done.append(row)
+        on_progress(len(done) / total)
+
+    done: list[UniversalityRow] = []
+    dims = tuple(dim or (2, 3))
+    total = len(dims) * seeds * (len(experiment.NETWORKS) + 1)
+    with terminal.progress("training") as on_progress:
+        rows = experiment.universality(dims, seeds=range(seeds), epochs=epochs, on_row=on_row)
     results = out / "universality.json"
     experiment.write_universality(rows, results)
     report = universality_report(rows)
     written = write_report(report, out, "universality")
     terminal.show(report)
-    terminal.say_written([results, *written])
+    terminal.say_report([results, *written])

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from abelnet.cli import terminal
-from abelnet.cli.help import examples
+from abelnet.cli.help import Seed, completing, examples, listed
 from abelnet.errors import AbelnetError
 
 if TYPE_CHECKING:
     from abelnet.discovery.estimator import LawRegressor
 
 app = typer.Typer(rich_markup_mode=None)
+
+_FORMATS = ("sql", "python", "javascript", "latex", "onnx")
+_DIALECTS = ("duckdb", "postgres", "sqlite", "datafusion", "polars", "clickhouse", "spark")
 
 _Set = Annotated[
     str | None,
@@ -42,37 +45,42 @@ _MemoryLimit = Annotated[
 
 @app.command(
     epilog=examples(
-        "abelnet learn returns.csv --set account --value return --target total --out law",
-        "abelnet learn causes.csv --value first --value second --target both --out law",
-        "abelnet learn bodies.csv --set id --value m --value x --target M --target X --out law",
-        "abelnet learn umsatz.csv --set konto --value wert --target summe --delimiter ';' --decimal , --out law",
+        "abelnet learn returns.csv --set account --value return \\\n    --target total --out law",
+        "abelnet learn causes.csv --value a --value b --target both --out law",
+        "abelnet learn bodies.csv --set id --value m --value x \\\n    --target M --target X --out law",
     )
 )
 def learn(
     file: Annotated[
         Path,
-        typer.Argument(help="Table of examples: .csv, .tsv, .jsonl, .gz of these, .parquet, a folder or a pattern."),
+        typer.Argument(help="Table: .csv, .tsv, .jsonl, .gz of these, .parquet, a folder or a pattern."),
     ],
     value: _Value,
     target: Annotated[list[str], typer.Option("--target", help="Column of results, one per coordinate.")],
     out: Annotated[Path, typer.Option(help="Output folder for the law and the report.")],
     set_column: _Set = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**62, help="Random seed for the held-out examples.")] = 0,
+    seed: Seed = 0,
     skip_missing: Annotated[
-        bool, typer.Option("--skip-missing", help="Skip multisets with missing numbers, and rows without a set.")
+        bool, typer.Option("--skip-missing", help="Skip multisets with missing numbers or names.")
     ] = False,
     only: Annotated[
-        str | None, typer.Option("--only", help="folds or means: search commutative, associative laws alone, or means.")
+        str | None,
+        typer.Option(
+            "--only",
+            help="folds or means: search commutative, associative laws alone, or means.",
+            autocompletion=completing(("folds", "means")),
+        ),
     ] = None,
     delimiter: _Delimiter = None,
     decimal: _Decimal = None,
     memory_limit: _MemoryLimit = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show all evidence for the law, or against any.")] = False,
 ) -> None:
     """Learn the law behind a table of examples.
 
     The law is the aggregation that produces the results: a commutative, associative operation, possibly capped, or a
-    mean; as a formula if there is one (symbolic regression), as a trained curve otherwise. With --set, several --value
-    columns are coordinates of vectors, such as mass and place, which may mix.
+    mean; as a formula if there is one, as a curve otherwise. With --set, several --value columns are coordinates of
+    vectors, such as mass and place, which may mix.
     """
     from abelnet.engines.columns import Columns
     from abelnet.engines.learning import learn_table
@@ -80,35 +88,34 @@ def learn(
 
     columns = Columns(tuple(value), set_column, tuple(target))
     reading = Reading(delimiter, decimal, memory_limit, apart=True)
-    with terminal.status("reading") as update:
-        model = learn_table(
-            file, columns, seed=seed, skip_missing=skip_missing, only=only, reading=reading, on_step=update
-        )
+    try:
+        with terminal.status("reading") as update:
+            model = learn_table(
+                file, columns, seed=seed, skip_missing=skip_missing, only=only, reading=reading, on_step=update
+            )
+    except AbelnetError as error:
+        if error.details and not verbose:
+            raise AbelnetError(f"{error}; --verbose shows the evidence") from error
+        raise
     # Here, because these import PyTorch, which is not to be in memory with the database.
-    from abelnet.reporting.laws import law_overview, write_law
+    from abelnet.reporting.laws import law_overview, law_report, write_law
 
     report = write_law(model, out, columns, str(file))
-    terminal.show(law_overview(model, columns))
+    terminal.show((law_report if verbose else law_overview)(model, columns))
     terminal.say_written([out, report])
 
 
 @app.command(
     epilog=examples(
         "abelnet apply law months.csv --set account --value return --out totals.csv",
-        "abelnet apply law months.csv --set account --value return --out totals.csv --intervals",
-        "abelnet apply law 'months/*.parquet' --set account --value return --out totals.parquet --memory-limit 2GB",
-        "abelnet apply law months.csv --set account --value return --out bank.duckdb --table totals",
-        "abelnet apply law 'months/*.parquet' --set account --value return --out totals.parquet --scheduler "
-        "tcp://10.0.0.1:8786",
+        "abelnet apply law 'months/*.parquet' --set account --value return \\\n    --out bank.duckdb --table totals",
     )
 )
 def apply(
     model: Annotated[Path, typer.Argument(help="Folder written by abelnet learn.")],
     file: Annotated[
         Path,
-        typer.Argument(
-            help="Table to apply the law to: .csv, .tsv, .jsonl, .gz of these, .parquet, a folder or a pattern."
-        ),
+        typer.Argument(help="Table: .csv, .tsv, .jsonl, .gz of these, .parquet, a folder or a pattern."),
     ],
     value: _Value,
     out: Annotated[
@@ -135,13 +142,12 @@ def apply(
 
     Multisets may have any size, and their rows any order. Results are sorted by the names of the multisets.
     """
-    from abelnet.discovery.estimator import LawRegressor
-    from abelnet.engines.applying import apply_law
-    from abelnet.engines.columns import Columns
-    from abelnet.engines.sources import Reading
-
     rows = 0
     with terminal.status("reading") as update:
+        from abelnet.discovery.estimator import LawRegressor
+        from abelnet.engines.applying import apply_law
+        from abelnet.engines.columns import Columns
+        from abelnet.engines.sources import Reading
 
         def on_rows(more: int) -> None:
             nonlocal rows
@@ -190,13 +196,13 @@ def apply(
 
 @app.command(
     epilog=examples(
-        "abelnet export law --to sql --table months --set account --value return --dialect postgres",
+        "abelnet export law --to sql --dialect postgres --table months \\\n    --set account --value return",
         "abelnet export law --to python --out law.py",
     )
 )
 def export(
     model: Annotated[Path, typer.Argument(help="Folder written by abelnet learn.")],
-    to: Annotated[str, typer.Option("--to", help="sql, python, javascript, latex or onnx.")],
+    to: Annotated[str, typer.Option("--to", help=f"{listed(_FORMATS)}.", autocompletion=completing(_FORMATS))],
     table: Annotated[str, typer.Option("--table", help="SQL: name of the table.")] = "elements",
     set_columns: Annotated[
         list[str] | None,
@@ -207,7 +213,7 @@ def export(
     ] = None,
     dialect: Annotated[
         str,
-        typer.Option("--dialect", help="SQL: duckdb, postgres, sqlite, datafusion, polars, clickhouse or spark."),
+        typer.Option("--dialect", help=f"SQL: {listed(_DIALECTS)}.", autocompletion=completing(_DIALECTS)),
     ] = "duckdb",
     out: Annotated[Path | None, typer.Option(help="File to write; else the text is printed.")] = None,
 ) -> None:
@@ -216,12 +222,13 @@ def export(
     SQL is one query with native aggregates, for tables in databases and data frames; Python and JavaScript are a
     function without dependencies; ONNX is a model for its runtimes.
     """
-    from abelnet.discovery.estimator import LawRegressor
-    from abelnet.engines.export import export_law
-    from abelnet.engines.sql import DIALECTS
-    from abelnet.files import write_text
+    with terminal.status("loading"):
+        from abelnet.discovery.estimator import LawRegressor
+        from abelnet.engines.export import export_law
+        from abelnet.files import write_text
+        from abelnet.sql import DIALECTS
 
-    law = LawRegressor.load(model)
+        law = LawRegressor.load(model)
     if to == "onnx":
         _export_onnx(law, out)
         return
@@ -242,5 +249,6 @@ def _export_onnx(law: LawRegressor, out: Path | None) -> None:
         raise AbelnetError(f"out: expected a file to write, and a model of one law, for onnx, got {got}")
     from abelnet.integrations.onnx import export_onnx
 
-    export_onnx(law.laws_[0].operation, out)
+    with terminal.status("exporting"):
+        export_onnx(law.laws_[0].operation, out)
     terminal.say_written([out])

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-__all__ = ["prepare", "progress", "reader_is_gone", "say", "say_error", "say_written", "show", "show_table", "status"]
+__all__ = [
+    "prepare",
+    "progress",
+    "reader_is_gone",
+    "say",
+    "say_error",
+    "say_report",
+    "say_written",
+    "show",
+    "show_table",
+    "status",
+]
 
 import codecs
+import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -42,16 +54,22 @@ def _similar(error: UnicodeError) -> tuple[str, int]:
 
 
 @cache
-def _console() -> Console:
+def _console(*, stderr: bool = False) -> Console:
     import rich.console
 
     class Console(rich.console.Console):
         def on_broken_pipe(self) -> None:
             # Whoever read the output has left, as head does. What the command computes is still to be saved.
             self.quiet = True
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
-    return Console()
+    return Console(stderr=stderr)
+
+
+def _lively() -> Console:
+    """Returns the console of what moves: that of results, or that of errors if results go to a file or a pipe."""
+    console = _console()
+    return console if console.is_terminal else _console(stderr=True)
 
 
 def reader_is_gone() -> bool:
@@ -67,14 +85,23 @@ def say(text: str) -> None:
 
 
 def say_error(text: str) -> None:
-    """Prints an error in one line."""
-    typer.secho(f"abelnet: {printable(' '.join(text.splitlines()))}", fg="red", err=True)
+    """Prints an error in one line: red on a terminal, unless ``NO_COLOR`` is set."""
+    line = f"abelnet: {printable(' '.join(text.splitlines()))}"
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    typer.echo(line if plain else typer.style(line, fg="red"), err=True)
 
 
 def say_written(paths: Iterable[Path]) -> None:
     """Prints the paths of written files."""
     for path in paths:
         say(f"written: {path}")
+
+
+def say_report(paths: Iterable[Path]) -> None:
+    """Prints the paths of a report and its figures, or how to get figures if they could not be drawn."""
+    say_written(paths)
+    if importlib.util.find_spec("matplotlib") is None:
+        say('without plots: matplotlib is not installed; pip install "abelnet[plots]"')
 
 
 def show(report: Report) -> None:
@@ -96,7 +123,11 @@ def status(text: str) -> Iterator[Callable[[str], None]]:
     """Shows a status on a terminal; yields a function that updates its text."""
     from rich.text import Text
 
-    with _console().status(Text(printable(text)), spinner="line") as shown:
+    console = _lively()
+    if not console.is_interactive:
+        yield lambda _: None
+        return
+    with console.status(Text(printable(text)), spinner="line") as shown:
         yield lambda text: shown.update(Text(printable(text)))
 
 
@@ -105,8 +136,14 @@ def progress(text: str) -> Iterator[Callable[[float], None]]:
     """Shows a progress bar on a terminal; yields a function to call with the completed fraction, from 0 to 1."""
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    console = _console()
+    console = _lively()
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(
+        *columns,
+        console=console,
+        transient=True,
+        redirect_stdout=_console().is_terminal,  # a pipe gets the lines, and nothing of the bar
+        disable=not console.is_interactive,
+    ) as bar:
         task = bar.add_task(printable(text), total=1.0)
         yield lambda part: bar.update(task, completed=part)

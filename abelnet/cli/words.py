@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from abelnet.cli import terminal
-from abelnet.cli.help import examples
+from abelnet.cli.help import completing, examples, listed
 
 if TYPE_CHECKING:
     from abelnet.words.methods import Method
@@ -29,19 +29,23 @@ _Vectors = Annotated[
 ]
 _Limit = Annotated[int | None, typer.Option(min=1, help="Maximum number of words, most frequent first.")]
 _Lower = Annotated[bool, typer.Option("--lower", help="Lowercase the vocabulary.")]
-_METHODS = "3cosadd, 3cosavg, 3cosmul, pairdirection, similarity, lrcos, weighted, ridge or joined"
+_METHODS = ("3cosadd", "3cosavg", "3cosmul", "pairdirection", "similarity", "lrcos", "weighted", "ridge", "joined")
 _Models = Annotated[
-    list[str] | None, typer.Option(help="wv (b - a + c), agn (bundled, trained), or a model file; may be repeated.")
+    list[str] | None,
+    typer.Option(
+        help="wv (b - a + c), agn (bundled, trained), or the folder of a model; may be repeated.",
+        autocompletion=completing(("wv", "agn")),
+    ),
 ]
 _Cache = Annotated[bool, typer.Option("--cache/--no-cache", help="Cache a copy that loads instantly the next time.")]
 
 
 def _load(path: Path | None, limit: int | None, lower: bool, cache: bool) -> WordVectors:
-    from abelnet.words.vectors import WordVectors, cache_folder
+    with terminal.status(f"reading {'the bundled vectors' if path is None else path}"):
+        from abelnet.words.vectors import WordVectors, cache_folder
 
-    if path is None:
-        return WordVectors.default(limit)
-    with terminal.status(f"reading {path}"):
+        if path is None:
+            return WordVectors.default(limit)
         return WordVectors.load(path, limit=limit, lower=lower, cache=cache_folder() if cache else None)
 
 
@@ -61,8 +65,8 @@ def _named_methods(methods: list[str], models: list[str], dim: int) -> dict[str,
 @app.command(
     epilog=examples(
         "abelnet words evaluate --model wv --model agn",
-        "abelnet words evaluate --vectors GoogleNews.bin --questions BATS_3.0 --json results.json",
-        "abelnet words evaluate --method 3cosavg --method joined --model wv --model agn --shots 5",
+        "abelnet words evaluate --vectors GoogleNews.bin --questions BATS_3.0",
+        "abelnet words evaluate --method joined --model agn --shots 5",
     )
 )
 def evaluate(
@@ -70,18 +74,31 @@ def evaluate(
     questions: Annotated[str, typer.Option(help="google, a file in its format, or the BATS folder.")] = "google",
     json: Annotated[Path | None, typer.Option(help="JSON file to write.")] = None,
     csv: Annotated[Path | None, typer.Option(help="CSV file to write.")] = None,
-    case: Annotated[str, typer.Option(help="How to look up words: auto, keep, lower or fold.")] = "auto",
+    case: Annotated[
+        str,
+        typer.Option(
+            help="How to look up words: auto, keep, lower or fold.",
+            autocompletion=completing(("auto", "keep", "lower", "fold")),
+        ),
+    ] = "auto",
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the BATS split, whose test part is used.")] = 0,
     model: _Models = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(help=f"Answer from several example pairs, by {_METHODS}; may be repeated."),
+        typer.Option(
+            help=f"Answer from several example pairs, by {listed(_METHODS)}; may be repeated.",
+            autocompletion=completing(_METHODS),
+        ),
     ] = None,
     shots: Annotated[
         str | None, typer.Option(help="Example pairs of each word, a number or all; joined unless --method says.")
     ] = None,
     protocol: Annotated[
-        str, typer.Option(help="With several pairs: split (test pairs, from the others) or leave-one-out.")
+        str,
+        typer.Option(
+            help="With several pairs: split (test pairs, from the others) or leave-one-out.",
+            autocompletion=completing(("split", "leave-one-out")),
+        ),
     ] = "split",
     limit: _Limit = None,
     lower: _Lower = False,
@@ -92,13 +109,13 @@ def evaluate(
     Answers questions a : b = c : ? over the whole vocabulary, by b - a + c or by trained models; with --method or
     --shots, completes words from several example pairs of their relation.
     """
+    words = _load(vectors, limit, lower, cache)
     from abelnet.reporting.words import evaluation_table
     from abelnet.words import evaluation
     from abelnet.words.models import named_model
     from abelnet.words.questions import named_questions
     from abelnet.words.shots import evaluate_methods, named_pairs, parse_shots
 
-    words = _load(vectors, limit, lower, cache)
     with terminal.progress("answering") as on_progress:
         if method or shots is not None:
             pairs = named_pairs(words, questions, protocol=protocol, seed=seed, case=case)
@@ -123,7 +140,13 @@ def evaluate(
 def ask(
     words: Annotated[list[str], typer.Argument(help="b a c, for a : b = c : ?; or one word, for its neighbors.")],
     vectors: _Vectors = None,
-    model: Annotated[str, typer.Option(help="wv (b - a + c), agn (bundled, trained), or a model file.")] = "wv",
+    model: Annotated[
+        str,
+        typer.Option(
+            help="wv (b - a + c), agn (bundled, trained), or the folder of a model.",
+            autocompletion=completing(("wv", "agn")),
+        ),
+    ] = "wv",
     topn: Annotated[int, typer.Option(min=1, help="Number of words to show.")] = 10,
     limit: _Limit = None,
     lower: _Lower = False,
@@ -133,16 +156,17 @@ def ask(
 
     'ask king man woman' is king - man + woman; 'ask king' shows the neighbors of king.
     """
+    vocabulary = _load(vectors, limit, lower, cache)
     from abelnet.reporting.words import answer_table
     from abelnet.words import asking
 
-    found = asking.ask(_load(vectors, limit, lower, cache), words, model, topn=topn)
+    found = asking.ask(vocabulary, words, model, topn=topn)
     terminal.show_table(answer_table(words, found))
 
 
 @app.command(
     epilog=examples(
-        "abelnet words complete --pair france:paris --pair italy:rome germany spain",
+        "abelnet words complete --pair france:paris --pair italy:rome germany",
         "abelnet words complete --relation currency germany --topn 3",
     )
 )
@@ -155,7 +179,10 @@ def complete(
     bats: Annotated[Path | None, typer.Option(help="That set: the BATS folder.")] = None,
     vectors: _Vectors = None,
     model: _Models = None,
-    method: Annotated[list[str] | None, typer.Option(help=f"One of {_METHODS}; may be repeated.")] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help=f"{listed(_METHODS)}; may be repeated.", autocompletion=completing(_METHODS)),
+    ] = None,
     topn: Annotated[int, typer.Option(min=1, help="Number of answers to show.")] = 5,
     json: Annotated[Path | None, typer.Option(help="JSON file to write.")] = None,
     limit: _Limit = None,
@@ -166,21 +193,23 @@ def complete(
 
     From france:paris and italy:rome, germany becomes berlin: answers by plain vectors and by the trained group, ranked.
     """
+    vocabulary = _load(vectors, limit, lower, cache)
     from abelnet.files import write_json
     from abelnet.reporting.words import completion_table
-    from abelnet.words import completing
+    from abelnet.words.completing import Examples, parse_pair, read_pairs, relation_pairs
+    from abelnet.words.completing import complete as completed
 
-    vocabulary = _load(vectors, limit, lower, cache)
-    known = completing.Examples.of(vocabulary, map(completing.parse_pair, pair or []))
+    known = Examples.of(vocabulary, map(parse_pair, pair or []))
     if pairs is not None:
-        known = known.joined(completing.Examples.of(vocabulary, completing.read_pairs(pairs), strict=False))
+        known = known.joined(Examples.of(vocabulary, read_pairs(pairs), strict=False))
     if relation is not None:
         source = questions if bats is None else str(bats)
-        known = known.joined(completing.relation_pairs(vocabulary, relation, source))
+        known = known.joined(relation_pairs(vocabulary, relation, source))
     # The bundled model is for 100-d GloVe, and says so if it is asked for with other vectors.
     models = model or (["wv", "agn"] if vocabulary.dim == 100 else ["wv"])
     methods = _named_methods(method or ["joined"], models, vocabulary.dim)
-    found = completing.complete(vocabulary, known, words, methods, topn=topn)
+    with terminal.status("answering"):
+        found = completed(vocabulary, known, words, methods, topn=topn)
     count = len(known.rows)
     terminal.say(f"{count:,} example pair{'s' if count > 1 else ''}" + "".join(f"; {note}" for note in known.notes))
     for completion in found:
@@ -188,6 +217,43 @@ def complete(
     if json is not None:
         write_json(json, {completion.word: completion.answers for completion in found})
         terminal.say_written([json])
+
+
+@app.command(
+    epilog=examples(
+        "abelnet words judge SAT-package-V3.txt --model wv --model agn",
+        "abelnet words judge SemEval-2012 --model agn",
+    )
+)
+def judge(
+    path: Annotated[Path, typer.Argument(help="File of SAT questions, or folder of SemEval-2012 Task 2.")],
+    vectors: _Vectors = None,
+    model: _Models = None,
+    case: Annotated[str, typer.Option(help="How to look up words: auto, keep, lower or fold.")] = "auto",
+    json: Annotated[Path | None, typer.Option(help="JSON file to write.")] = None,
+    limit: _Limit = None,
+    lower: _Lower = False,
+    cache: _Cache = True,
+) -> None:
+    """Measure models on given pairs: SAT questions or ratings.
+
+    By the similarity of offsets: the accuracy of choosing the right pair (SAT), or the rank correlation with how
+    typical people find each pair (SemEval-2012 Task 2).
+    """
+    from dataclasses import asdict
+
+    from abelnet.files import write_json
+    from abelnet.reporting.words import judged_table
+    from abelnet.words import choices
+    from abelnet.words.models import named_model
+
+    words = _load(vectors, limit, lower, cache)
+    models = {name: named_model(name, words.dim) for name in model or ["wv"]}
+    judged = choices.judge(words, path, models, case=case)
+    if json is not None:
+        write_json(json, [asdict(row) for row in judged])
+    terminal.show_table(judged_table(judged))
+    terminal.say_written([] if json is None else [json])
 
 
 @app.command(epilog=examples("abelnet words convert GoogleNews.bin google.safetensors --quantise"))
@@ -201,9 +267,9 @@ def convert(
     normalise: Annotated[bool, typer.Option("--normalise", help="Normalize every vector to norm 1.")] = False,
 ) -> None:
     """Convert vectors to another format."""
-    from abelnet.words.vectors import WordVectors
-
     with terminal.status(f"reading {source}") as update:
+        from abelnet.words.vectors import WordVectors
+
         words = WordVectors.load(source, limit=limit, lower=lower, strict=strict)
         update(f"writing {target}")
         (words.normalised() if normalise else words).save(target, quantise=quantise)

@@ -6,7 +6,6 @@ __all__ = ["LawRegressor", "places"]
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -28,6 +27,7 @@ from abelnet.errors import AbelnetError, ExtrapolationWarning
 from abelnet.estimators import Regressor, check_sample_weight, not_fitted
 from abelnet.multisets import Multisets
 from abelnet.saving import load, save
+from abelnet.sql import select
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 AnyLaw = LearnedLaw | LearnedVectorLaw
@@ -387,12 +387,8 @@ class LawRegressor(Regressor, Configurable):
             >>> print(model.sql(table="parts", set="order", value="price"))
             SELECT "order", SUM(CAST("price" AS DOUBLE)) AS "result" FROM "parts" GROUP BY "order"
         """
-        # By its name: rooms below do not import engines.
-        select = import_module("abelnet.engines.sql").select
-
         laws = [(law.operation, block) for block, law in self._by_block.items()]
-        query: str = select(laws, table=table, set=set, value=value, dialect=dialect)
-        return query
+        return select(laws, table=table, set=set, value=value, dialect=dialect)
 
     def _shaped(self, table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return table[:, 0] if self._flat and table.shape[1] == 1 else table
@@ -456,7 +452,8 @@ class LawRegressor(Regressor, Configurable):
             try:
                 laws[i,] = self._own_law(i, say)
             except NoLawError as error:
-                raise NoLawError(f"{error}; {reason}" if reason else str(error)) from None
+                joint = (f"law of all coordinates: {reason}",) if reason else ()
+                raise NoLawError(str(error), (*error.details, *joint)) from None
         self._laws = dict(sorted(laws.items()))
 
     def _own_law(self, i: int, say: Callable[[str], None]) -> LearnedLaw:
@@ -464,8 +461,8 @@ class LawRegressor(Regressor, Configurable):
         everything = self._sample(tuple(range(len(self._streams))))
         if self.refuse and len(self._streams) > 1 and depends_on_others(everything, i):
             raise NoLawError(
-                f"y: expected the results of a commutative, associative law; those of {self._names[i]} depend on the "
-                "other coordinates"
+                f"no law: the results of {self._names[i]} depend on the other coordinates, and no functions of all of "
+                "them add up; look for a coordinate that is missing, such as a weight, or learn fewer of them"
             )
         how: dict[str, Any] = {"refuse": self.refuse, "polish": self.polish, "only": self.only}
         law = learn_robust_law(self._streams[i], seed=self.seed, say=say, **how)

@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -69,12 +69,31 @@ _UNBENT = 0.15
 _BENT = 4.0
 # Sets of one element contradict a law if their error has this many times that of the others.
 _SINGLES = 4.0
+# What results look like, and what to try, if neither a law nor a regression predicts them.
+_UNEXPLAINED = (
+    "the results are noisy, or depend on something besides the elements; check that the columns are the right ones, "
+    "give more examples, or look for another column that matters"
+)
 # Results equal to the extreme one, at least this many and this fraction, are capped.
 _FEWEST_CAPPED, _CAPPED = 3, 0.02
 
 
 class NoLawError(AbelnetError):
-    """Raised if examples follow no commutative, associative law; the message has the evidence."""
+    """Raised if examples follow no commutative, associative law.
+
+    The message says in one sentence what the results look like and what to try.
+
+    Arguments:
+        message: The sentence.
+        details: Lines of evidence: the nearest law, its error, and distances from any law.
+
+    Attributes:
+        details: The same.
+    """
+
+    def __init__(self, message: str, details: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.details = tuple(details)
 
 
 @dataclass(frozen=True)
@@ -173,13 +192,27 @@ def check_law(law: Candidate, explained: float, misfit: Misfit | None, eigenvalu
     contradicted = misfit is not None and misfit.contradicts
     if explained >= LEAST_EXPLAINED and not contradicted:
         return
-    parts = [f"the best law, {law.title}, explains {100 * explained:.3g} % of the variance of held-out results"]
+    details = [f"nearest law: {law.title}, explains {100 * explained:.3g} % of the variance of held-out results"]
+    looks = _UNEXPLAINED
     if misfit is not None and contradicted:
-        parts.append(f"its error is {misfit.law:.3g}, that of a regression without a law {misfit.plain:.3g}")
-        parts.append(misfit.nearest)
+        details.append(f"error: {misfit.law:.3g}; that of a regression without a law: {misfit.plain:.3g}")
+        looks = misfit.nearest
     values = ", ".join(f"{name}: {value:.2g}" for name, value in eigenvalues.items())
-    parts.append(f"eigenvalues (0 for a law, about 1 for none): {values}")
-    raise NoLawError(f"y: expected the results of a commutative, associative law; {'; '.join(parts)}")
+    details.append(f"eigenvalues (0 for a law, about 1 for none): {values}")
+    what, _, advice = looks.partition("; ")
+    raise NoLawError(f"no law: {what} (the nearest law explains {_percent(explained)}); {advice}", details)
+
+
+def _percent(explained: float) -> str:
+    """Returns a fraction of the variance in words; it is negative or NaN for laws that are worse than the mean.
+
+    Example:
+        >>> [_percent(fraction) for fraction in (0.624, 0.9997, -3.0)]
+        ['62 % of their variance', 'over 99 % of their variance', 'none of their variance']
+    """
+    if not explained >= 0.01:
+        return "none of their variance"
+    return f"{f'{100 * explained:.0f}' if explained < 0.99 else 'over 99'} % of their variance"
 
 
 def check_singles(law: Candidate, examples: Multisets) -> None:
@@ -199,9 +232,9 @@ def check_singles(law: Candidate, examples: Multisets) -> None:
     spread = float(examples.targets.std(unbiased=False))
     if of_singles > _SINGLES * of_others + TOLERATED * spread:
         raise NoLawError(
-            "y: expected the results of a commutative, associative law, which returns the element of a set of one; got "
-            f"results of {int(single.sum())} such sets that differ from their elements by {of_singles:.3g}, and those "
-            f"of larger sets from the law by {of_others:.3g}; leave sets of one element out, if they are special"
+            f"no law: results of {int(single.sum())} sets of one differ from their element, which every law returns, "
+            f"by {of_singles:.3g}, and those of larger sets from the nearest law by {of_others:.3g}; leave sets of one "
+            "element out, if they are special"
         )
 
 
@@ -234,8 +267,8 @@ def check_cap(examples: Multisets) -> None:
     for end in capped_at(examples):
         count, name = int((results == end).sum()), "largest" if end == results.max() else "smallest"
         raise NoLawError(
-            f"y: expected the results of a commutative, associative law; {count} of {len(results)} results are "
-            f"equal to the {name}, {end:g}, as if they were capped, and no law found gives exactly these; "
+            f"no law: {count} of {len(results)} results are equal to the {name}, {end:g}, as if they were capped, and "
+            "no law found gives exactly these; "
             "leave them out to learn the law of the others"
         )
 

@@ -86,7 +86,10 @@ def nearest(examples: Multisets, allowed: float, *, by_order: bool = False) -> s
             "the results depend on the order of the elements; give elements signs or weights first, as x − y is the "
             "sum of x and −y"
         )
-    return "what the results are was not recognized; other columns may determine them"
+    return (
+        "the results are no statistic, no function of a sum and no polynomial that was tried; look for a column "
+        "besides the elements that determines them"
+    )
 
 
 def left_out(columns: Array, y: Array) -> Array:
@@ -158,8 +161,10 @@ def _function_of(what: str, name: str) -> str:
 def _advice(name: str) -> str:
     if "variance" in name or "deviation" in name or "pairs" in name:
         return "learn Σ x and Σ x^2, of which it is a function"
+    if name == "number of elements":
+        return "count the rows of each set"
     if "element" in name:
-        return "nothing else has an effect"
+        return "look it up, since the other elements have no effect"
     if "range" in name:
         return "learn the maximum and the minimum, of which it is a function"
     return "compute it from the sorted elements"

@@ -253,7 +253,9 @@ class Search:
                     return winner
                 return _simplest(closer, self.spread) if is_bent(winner, self.fitted, self.held_out) else winner
             left = [one for one in left if one is not winner]
-        raise NoLawError("y: expected the results of a commutative, associative law; no law tried has a result for all")
+        raise NoLawError(
+            "no law: every law tried lacks a result for some example; check the signs of the elements, and zeros"
+        )
 
     def try_closed_form(self) -> None:
         more = len(self.rest) > len(self.fitted)

@@ -5,7 +5,7 @@ Importing this module imports sympy.
 
 from __future__ import annotations
 
-__all__ = ["Equation", "mathml"]
+__all__ = ["mathml"]
 
 import html
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,9 @@ from sympy.printing.mathml import MathMLPresentationPrinter
 from abelnet.discovery.formula import number
 from abelnet.discovery.printing import place_of
 
-Equation = tuple[str, Expr] | Expr
-"""An expression, possibly with what it is equal to, in front of it."""
-
 
 def mathml(
-    equations: Sequence[Equation],
+    equations: Sequence[tuple[str, Expr]],
     text: str,
     *,
     sums: Mapping[str, Expr] | None = None,
@@ -32,7 +29,7 @@ def mathml(
     """Returns equations as one MathML element. All names are escaped.
 
     Arguments:
-        equations: The equations, which are separated by commas.
+        equations: Left sides, or nothing, and right sides; they are separated by commas.
         text: The same as text, for readers that do not show MathML.
         sums: Symbols, by name, that stand for a sum over all elements, and what is summed.
         digits: Most significant digits of a number.
@@ -43,34 +40,30 @@ def mathml(
         '<math xmlns="http://www.w3.org/1998/Math/MathML" display="block" alttext="y = 2·x"><mi>y</mi><mo>=</mo><mrow>\
 <mn>2</mn><mo>\u2062</mo><mi>x</mi></mrow></math>'
     """
-    printer = _Printer(sums or {}, digits)
     root = Element("math", xmlns="http://www.w3.org/1998/Math/MathML", display="block", alttext=text)
-    for i, equation in enumerate(equations):
+    for i, (left, right) in enumerate(equations):
         if i:
             SubElement(root, "mo").text = ","
             SubElement(root, "mspace", width="1em")
-        left, right = equation if isinstance(equation, tuple) else ("", equation)
         for part in left.split(" "):
             if part:
                 SubElement(root, "mo" if part == "∘" else "mi").text = part
         if left:
             SubElement(root, "mo").text = "="
-        root.append(_element(printer.node(right)))
+        root.append(_element(_Printer(right, sums or {}, digits).node(right)))
     return tostring(root, encoding="unicode")
 
 
 class _Printer(MathMLPresentationPrinter):  # type: ignore[misc]
     """Prints to a tree: names as they are, terms in the order of elements, short numbers."""
 
-    def __init__(self, sums: Mapping[str, Expr], digits: int) -> None:
-        super().__init__()
+    def __init__(self, expression: Expr, sums: Mapping[str, Expr], digits: int) -> None:
+        names = {str(symbol) for one in (expression, *sums.values()) for symbol in one.free_symbols} - set(sums)
+        super().__init__({"mul_symbol": "dot" if any(len(name) > 1 for name in names) else None})
         self._sums, self._digits = sums, digits
 
     def node(self, expression: Expr) -> Any:
         """Returns the tree of an expression."""
-        inside = [expression, *self._sums.values()]
-        names = {str(symbol) for one in inside for symbol in one.free_symbols} - set(self._sums)
-        self._settings["mul_symbol"] = "dot" if any(len(name) > 1 for name in names) else None
         return self._print(expression.replace(Function("cbrt"), cbrt))
 
     def _as_ordered_terms(self, expr: Expr, order: Any = None) -> list[Expr]:

@@ -120,10 +120,12 @@ def results_query(columns: Columns, *, intervals: bool) -> str:
         for i, suffix in enumerate(suffixes)
         for kind, name in kinds.items()
     ]
+    name = "CAST(s AS VARCHAR)"
     return (
-        f"SELECT CAST(s AS VARCHAR) AS {column(columns.set or 'row')}, {', '.join(chosen)}, "
+        f"SELECT {name} AS {column(columns.set or 'row')}, {', '.join(chosen)}, "
         "CASE WHEN strange THEN 'yes' ELSE 'no' END AS extrapolated FROM results "
-        "ORDER BY TRY_CAST(CAST(s AS VARCHAR) AS DOUBLE) NULLS LAST, s"
+        # Numbers start with characters before the colon: signs, points and digits.
+        f"ORDER BY CASE WHEN {name} < ':' THEN TRY_CAST({name} AS DOUBLE) END NULLS LAST, s"
     )
 
 

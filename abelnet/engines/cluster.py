@@ -21,7 +21,7 @@ from abelnet.engines.database import open_database
 from abelnet.engines.sources import Reading, files_of
 from abelnet.engines.text import check_header, layout_of
 from abelnet.engines.writing import check_out, write_results
-from abelnet.errors import AbelnetError
+from abelnet.errors import AbelnetError, needs_extra
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,10 +90,8 @@ def apply_on_cluster(
 
 @contextmanager
 def _connected(address: str) -> Iterator[None]:
-    try:
+    with needs_extra("dask", "scheduler"):
         from distributed import Client
-    except ImportError:
-        raise AbelnetError('scheduler: expected Dask to be installed, got none; pip install "abelnet[dask]"') from None
     try:
         client = Client(address, timeout=_SECONDS_TO_CONNECT)  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError, ValueError) as error:

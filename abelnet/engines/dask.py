@@ -17,7 +17,7 @@ from torch import Tensor
 
 from abelnet.checks import check_finite
 from abelnet.discovery.estimator import LawRegressor
-from abelnet.errors import AbelnetError
+from abelnet.errors import AbelnetError, needs_extra
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
 
@@ -96,7 +96,8 @@ def aggregation(operation: Operation, name: str = "fold") -> Any:
         >>> grouped.agg({"x": aggregation(compound)}).compute(scheduler="sync").round(6)["x"].to_dict()
         {'a': -0.45, 'b': 0.2}
     """
-    import dask.dataframe as dd
+    with needs_extra("dask", "aggregation"):
+        import dask.dataframe as dd
 
     if operation.dim != 1:
         raise AbelnetError(f"operation: expected one of one dimension, got {operation.dim}; call aggregate")

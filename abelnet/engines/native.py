@@ -1,7 +1,7 @@
 r"""Laws run by DuckDB itself, :math:`\mathrm{lift} \to \sum \to \mathrm{lower}`, in parallel and out of core.
 
-The sum of floating-point numbers depends on their order, and that of rows on the threads. So each number is split into
-three that are multiples of powers of 2, coarse enough that their sums are exact in any order.
+The sum of floating-point numbers depends on their order, and that of rows on the threads. So numbers are summed
+as integers of 128 bits, multiples of a power of 2, which is exact in any order.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ import torch
 
 from abelnet.bijections import Generator
 from abelnet.discovery.estimator import LawRegressor
-from abelnet.discovery.formula import is_short
 from abelnet.discovery.seen import Seen
+from abelnet.engines.database import DatabaseError, MemoryLimitError
 from abelnet.engines.folding import fold_states
 from abelnet.engines.reading import FaultError, Table
-from abelnet.engines.sql import aggregate_query
 from abelnet.errors import AbelnetError
 from abelnet.laws import Maximum
 from abelnet.operation import Operation
+from abelnet.sql import aggregate_query
 
-_ROWS_TO_SCALE = 1000
+_FIRST = 1000  # rows, from which sizes and signs are expected
+_FEW = 100  # one of so many sets may be left to running states
 # In units of the largest number of the first rows: numbers from 2^-30 to 2^8 are summed, up to 2^24 of them.
 _SMALLEST, _LARGEST, _LARGEST_COUNT = -30, 8, 24
-_BITS = 53  # of float64
+_DIGITS = 47  # binary ones that are kept of the smallest of them
 
 
 def aggregate(table: Table, model: LawRegressor) -> int:
@@ -41,54 +42,79 @@ def aggregate(table: Table, model: LawRegressor) -> int:
         model: The fitted model.
     """
     # A curve has a query as well, but of hundreds of kilobytes, which takes DuckDB twice as long as states.
-    if not all(is_short(law.operation.bijection) for law in model.laws_):
+    if not all(law.operation.bijection.is_short for law in model.laws_):
         return fold_states(table, model)
+    names, database = ["s", *table.numbers[: table.columns.dim]], table.database
+    database.run(f"CREATE OR REPLACE TEMP TABLE first AS SELECT {', '.join(names)} FROM ({table.rows}) LIMIT {_FIRST}")
+    database.run("CREATE OR REPLACE TEMP VIEW elements AS FROM first")
     try:
-        query = _query(table, model)
-    except AbelnetError:  # the law has no closed form
+        exponent, query = _exponent(table, model), _query(table, model, is_signed=False)
+    except AbelnetError:  # the law has no closed form, or an element is outside its domain
         return fold_states(table, model)
-    database, dim = table.database, table.columns.dim
-    outside = " OR ".join(f"NOT {_is_covered(f'y{i}', seen)}" for i, seen in _ranges(model)) or "false"
-    database.run(
-        f"CREATE OR REPLACE TEMP TABLE results AS SELECT s, {', '.join(f'y{i}' for i in range(dim))}, "
-        f"coalesce(mark > 0 OR {outside}, true) AS strange, mark, n FROM ({query})"
-    )
-    finite = " AND ".join([f"n <= {2**_LARGEST_COUNT}", *(f"coalesce(isfinite(y{i}), false)" for i in range(dim))])
-    ((rows, is_wrong, unsolved),) = database.run(
-        f"SELECT coalesce(sum(n), 0), bool_or(mark > 1 OR {table.is_unnamed}), count_if(NOT ({finite})) FROM results"
-    )
-    if is_wrong:
-        raise FaultError("a row that is wrong")
+    # Instead of DuckDB's own compensated sum, which depends on the order.
+    database.run(f"CREATE OR REPLACE TEMP MACRO fsum(v) AS {_exact_sum('v', exponent)}")
+    try:
+        is_signed = bool(database.run(f"SELECT 1 FROM ({query}) WHERE NOT ({_is_solved(table)}) LIMIT 1"))
+        database.run(f"CREATE OR REPLACE TEMP VIEW elements AS {table.rows}")
+        sets, rows, unsolved = _solve(table, model, query) if not is_signed else (0, 0, 1)
+        if unsolved > sets // _FEW:
+            sets, rows, unsolved = _solve(table, model, _query(table, model, is_signed=True))
+    except MemoryLimitError:
+        raise
+    except DatabaseError:  # too many numbers of a set are much larger or smaller than the first, or a row is wrong
+        return fold_states(table, model)
     if unsolved:
+        finite = _is_solved(table)
         database.run(f"CREATE OR REPLACE TEMP TABLE solved AS SELECT * EXCLUDE (mark, n) FROM results WHERE {finite}")
         database.run(f"CREATE OR REPLACE TEMP TABLE unsolved AS SELECT s FROM results WHERE NOT ({finite})")
         fold_states(table, model, condition="s IN (FROM unsolved)")
         database.run("INSERT INTO results BY NAME FROM solved")
-    return int(rows)
+    return rows
 
 
-def _query(table: Table, model: LawRegressor) -> str:
-    values = table.numbers[: table.columns.dim]
-    right = " AND ".join(f"isfinite({name})" for name in values)
-    far = " OR ".join(f"NOT {_is_covered(f'x{i}', seen)}" for i, seen in _ranges(model)) or "false"
-    # 2 for what is no number, 1 for an element that the law was not learned from.
-    source = (
-        f"(SELECT *, CASE WHEN {right} THEN CASE WHEN {far} THEN 1 ELSE 0 END ELSE 2 END AS mark FROM ({table.rows}))"
+def _solve(table: Table, model: LawRegressor, query: str) -> tuple[int, int, int]:
+    """Writes the table ``results``, and returns the number of sets, of rows, and of sets without a result."""
+    outside = " OR ".join(f"NOT {_is_covered(f'y{i}', seen)}" for i, seen in _ranges(model)) or "false"
+    found = ", ".join(f"y{i}" for i in range(table.columns.dim))
+    table.database.run(
+        f"CREATE OR REPLACE TEMP TABLE results AS SELECT s, {found}, "
+        f"coalesce(mark > 0 OR {outside}, true) AS strange, mark, n FROM ({query})"
     )
+    ((sets, rows, is_wrong, unsolved),) = table.database.run(
+        f"SELECT count(*), coalesce(sum(n), 0), bool_or(mark > 1 OR {table.is_unnamed}), "
+        f"coalesce(count_if(NOT ({_is_solved(table)})), 0) FROM results"
+    )
+    if is_wrong:
+        raise FaultError("a row that is wrong")
+    return sets, int(rows), unsolved
+
+
+def _is_solved(table: Table) -> str:
+    finite = (f"coalesce(isfinite(y{i}), false)" for i in range(table.columns.dim))
+    return " AND ".join([f"n <= {2**_LARGEST_COUNT}", *finite])
+
+
+def _query(table: Table, model: LawRegressor, *, is_signed: bool) -> str:
+    """Returns the query of the view ``elements``: sets with their results, marks and numbers of rows."""
+    values, ranges = table.numbers[: table.columns.dim], dict(_ranges(model))
+    right = " AND ".join(f"isfinite({name})" for name in values)
+    covered = " AND ".join(
+        _is_covered(name, ranges[i]) if i in ranges else f"isfinite({name})" for i, name in enumerate(values)
+    )
+    # 2 for what is no number, 1 for an element that the law was not learned from.
+    source = f"(SELECT *, CASE WHEN {covered} THEN 0 WHEN {right} THEN 1 ELSE 2 END AS mark FROM elements)"
     largest = Operation(Generator(1, "affine", dtype=torch.float64), Maximum())
     laws = [(law.operation, list(block)) for law, block in zip(model.laws_, model.blocks_, strict=True)]
-    query = aggregate_query(
+    return aggregate_query(
         [*laws, (largest, [len(values)])],
         source,
         ["s"],
         [*values, "mark"],
         results=[*(f"y{i}" for i in range(len(values))), "mark"],
         compensated=True,
+        is_signed=is_signed,
         count="n",
     )
-    # Instead of DuckDB's own compensated sum, which depends on the order.
-    table.database.run(f"CREATE OR REPLACE TEMP MACRO fsum(v) AS {_exact_sum('v', _exponent(table, model))}")
-    return query
 
 
 def _ranges(model: LawRegressor) -> list[tuple[int, Seen]]:
@@ -106,30 +132,26 @@ def _is_covered(number: str, seen: Seen) -> str:
 
 
 def _exact_sum(number: str, exponent: int) -> str:
-    r"""Returns the exact sum of numbers as DuckDB's SQL, or NaN if one of them is much larger or smaller than expected.
+    r"""Returns the exact sum of numbers in SQL, or NULL if one of them is much larger or smaller than expected.
 
-    A number is split into three, rounded to multiples of powers of 2: adding and subtracting
-    :math:`1.5 \cdot 2^{52 + e}` rounds to multiples of :math:`2^e`. What is left is less than :math:`10^{-14}` of it.
+    Numbers are rounded to multiples of a power of 2, by less than :math:`10^{-14}` of their size, and summed as
+    integers.
     """
     low, high = math.ldexp(1.0, exponent + _SMALLEST), math.ldexp(1.0, exponent + _LARGEST)
-    rest = (
-        f"(CASE WHEN {number} = 0 OR abs({number}) BETWEEN {low!r} AND {high!r} THEN {number} ELSE 'nan'::DOUBLE END)"
-    )
-    bits, sums = exponent + _LARGEST, []
-    for _ in range(3):
-        bits += _LARGEST_COUNT - _BITS
-        shift = f"{math.ldexp(1.5, bits + _BITS - 1)!r}::DOUBLE"
-        part = f"({rest} + {shift} - {shift})"
-        sums.append(f"sum({part})")
-        rest = f"({rest} - {part})"
-    return f"({sums[0]} + ({sums[1]} + {sums[2]}))"
+    unit = exponent + _SMALLEST - _DIGITS
+    limit = 2 ** (_LARGEST - _SMALLEST + _DIGITS + _LARGEST_COUNT)  # of the sizes of sums
+    scaled = f"CAST({number} * {math.ldexp(1.0, -unit)!r}::DOUBLE AS HUGEINT)"
+    # Another number becomes so large an integer that the sum is beyond the limit, or raises an error.
+    part = f"CASE WHEN {number} = 0 OR abs({number}) BETWEEN {low!r} AND {high!r} THEN {scaled} ELSE {2 * limit} END"
+    total = f"sum({part})"
+    return f"(CASE WHEN abs({total}) <= {limit} THEN CAST({total} AS DOUBLE) * {math.ldexp(1.0, unit)!r}::DOUBLE END)"
 
 
 @torch.no_grad()
 def _exponent(table: Table, model: LawRegressor) -> int:
     """Returns the exponent of the largest of the first numbers that are summed."""
     values = table.numbers[: table.columns.dim]
-    found = table.database.columns(f"SELECT {', '.join(values)} FROM ({table.rows}) LIMIT {_ROWS_TO_SCALE}")
+    found = table.database.columns(f"SELECT {', '.join(values)} FROM first")
     rows = torch.from_numpy(np.stack([found[x].astype(np.float64) for x in values], 1))
     largest = 0.0
     for law, block in zip(model.laws_, model.blocks_, strict=True):

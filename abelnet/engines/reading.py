@@ -98,7 +98,10 @@ class Table:
     def is_unnamed(self) -> str:
         """Condition in SQL that ``s`` is no name of a set."""
         text = "CAST(s AS VARCHAR)"
-        return rf"(s IS NULL OR trim({text}, E' \t\r\n\v\f') IN ('', 'nan') OR contains({text}, chr(0)))"
+        blank = rf"trim({text}, E' \t\r\n\v\f') IN ('', 'nan')"
+        # Most names are neither empty nor start with a blank or an n, and need not be trimmed.
+        may_be_blank = f"{text} < '!' OR starts_with({text}, 'n')"
+        return f"(s IS NULL OR CASE WHEN {may_be_blank} THEN {blank} ELSE contains({text}, chr(0)) END)"
 
     @property
     def is_fault(self) -> str:

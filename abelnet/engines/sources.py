@@ -7,6 +7,7 @@ __all__ = ["Part", "Reading", "Row", "column", "copied_part", "files_of", "liter
 import glob
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from abelnet.engines.database import Database, DatabaseError
 from abelnet.engines.text import LONGEST_LINE, MISSING, Layout, check_header, layout_of, parse_number, records
 from abelnet.errors import AbelnetError
 
+_LARGEST_TO_SEARCH = 2**30  # bytes; a larger file may not stay in memory, and would be read twice
 _ROWS_TO_SNIFF = 1000  # of JSON lines, for their keys
 _NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL", '"NULL"')
 _NO_NAMES = ("BLOB", "STRUCT", "MAP", "UNION", "VARIANT")
@@ -220,7 +222,8 @@ def _csv(path: Path, layout: Layout, numbers: Sequence[str], key: str | None) ->
     if len(layout.header) == 1:
         relation = f"(FROM {relation} WHERE c0 IS NOT NULL)"  # blank lines
     cells = tuple(f"c{layout.header.index(name)}" for name in numbers)
-    finite = tuple(_from_text(cell, layout.decimal) for cell in cells)
+    has_underscores = _has_underscores(path)
+    finite = tuple(_from_text(cell, layout.decimal, has_underscores) for cell in cells)
     # Not by IN, of which DuckDB makes a join.
     missing = "regexp_full_match(trim({0}), '" + "|".join(MISSING) + "', 'i')"
     rest = f"CASE WHEN {{0}} IS NULL OR {missing} THEN NULL ELSE 'inf'::DOUBLE END"
@@ -228,10 +231,22 @@ def _csv(path: Path, layout: Layout, numbers: Sequence[str], key: str | None) ->
     return Part((path,), relation, key and f"c{layout.header.index(key)}", finite, numbers, cells, layout)
 
 
-def _from_text(cell: str, decimal: str) -> str:
+def _has_underscores(path: Path) -> bool:
+    """Returns whether a file may have underscores. To find none is much faster than to find none in each cell."""
+    if _compression(path) != "none" or path.stat().st_size > _LARGEST_TO_SEARCH:
+        return True
+    try:
+        with path.open("rb") as file:
+            return any(b"_" in chunk for chunk in iter(partial(file.read, 2**20), b""))
+    except OSError:
+        return True
+
+
+def _from_text(cell: str, decimal: str, has_underscores: bool) -> str:
     """Returns the number in a cell, or NULL. DuckDB would also take underscores."""
     if decimal == ".":
-        return f"CASE WHEN NOT contains({cell}, '_') THEN TRY_CAST({cell} AS DOUBLE) END"
+        number = f"TRY_CAST({cell} AS DOUBLE)"
+        return f"CASE WHEN NOT contains({cell}, '_') THEN {number} END" if has_underscores else number
     text = f"translate({cell}, {literal(decimal + '._')}, '.__')"
     return f"CASE WHEN NOT contains({text}, '_') THEN TRY_CAST({text} AS DOUBLE) END"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["LONGEST_LINE", "MISSING", "Layout", "check_header", "layout_of", "parse_number", "records"]
+__all__ = ["LONGEST_LINE", "MISSING", "Layout", "check_header", "layout_of", "layouts_of", "parse_number", "records"]
 
 import csv
 import gzip
@@ -77,6 +77,30 @@ def layout_of(path: Path, columns: Columns, delimiter: str | None = None, decima
         ...     layout_of(path, Columns(("price",), "order"))
         Layout(delimiter=';', decimal=',', header=('order', 'price'), skip=1, lines=1)
     """
+    found = layouts_of(path, delimiter, decimal)
+    best = max(found, key=lambda one: (len(set(columns.all) & set(one.header)), len(one.header)))
+    check_header(path, best.header, columns)
+    if decimal is None and best.delimiter != "," and _has_decimal_commas(path, columns, best):
+        return replace(best, decimal=",")
+    return best
+
+
+def layouts_of(path: Path, delimiter: str | None = None, decimal: str | None = None) -> list[Layout]:
+    """Returns the layouts that a CSV file may have, one for each delimiter; raises if it has no header.
+
+    Arguments:
+        path: The file, possibly compressed.
+        delimiter: Delimiter, if it is known.
+        decimal: Separator of decimals, if it is known.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "t.csv")
+        ...     _ = path.write_text("order;price\\n")
+        ...     max(layouts_of(path), key=lambda layout: len(layout.header)).header
+        ('order', 'price')
+    """
     usual = "\t" if ".tsv" in path.name.lower() else ","
     found = []
     for separator in [delimiter] if delimiter else sorted(_SEPARATORS, key=lambda one: one != usual):
@@ -89,11 +113,7 @@ def layout_of(path: Path, columns: Columns, delimiter: str | None = None, decima
     if not found:
         next(records(path, Layout(usual, ".", (), 0, 0)), None)  # raises if there is a line, which is no header then
         raise AbelnetError(f"file: expected a header line in {path}, got an empty file")
-    best = max(found, key=lambda one: (len(set(columns.all) & set(one.header)), len(one.header)))
-    check_header(path, best.header, columns)
-    if decimal is None and best.delimiter != "," and _has_decimal_commas(path, columns, best):
-        return replace(best, decimal=",")
-    return best
+    return found
 
 
 def check_header(path: object, header: Sequence[str], columns: Columns) -> None:

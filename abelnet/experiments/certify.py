@@ -16,6 +16,7 @@ from __future__ import annotations
 __all__ = ["TRUTHS", "Certificate", "CertificateRow", "certify", "certify_model", "train_synthetic"]
 
 import copy
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -181,6 +182,7 @@ def certify_model(
     sets: int = 10_000,
     seed: int = 0,
     epochs: int = 1000,
+    on_step: Callable[[str], None] | None = None,
 ) -> list[Certificate]:
     """Certifies a law learned from a table, or an operation of the synthetic experiment, which is learned first.
 
@@ -194,19 +196,25 @@ def certify_model(
         sets: Number of multisets measured at each size.
         seed: Random seed of data, training and multisets.
         epochs: Number of training epochs.
+        on_step: Called with a description of each step.
 
     Returns:
         One certificate per dimension.
     """
+    say = on_step or (lambda _: None)
     known = str(model) in TRUTHS and not Path(model).exists()
     name = str(model) if known and truth is None else truth
     if name is not None and name not in TRUTHS:
         raise AbelnetError(f"truth: expected one of {', '.join(TRUTHS)}, got {name!r}")
     true = None if name is None else TRUTHS[name]
     options: dict[str, Any] = {"size": size, "sets": sets, "seed": seed}
+    options["on_size"] = lambda n: say(f"bounding: sizes up to {n:,} of {size:,}")
     if known:
         options["elements"] = _range(elements, _ELEMENTS)
-        operation = train_synthetic(str(model), seed=seed, epochs=epochs)
+        done = itertools.count(1)
+        operation = train_synthetic(
+            str(model), seed=seed, epochs=epochs, on_epoch=lambda: say(f"training: epoch {next(done):,} of {epochs:,}")
+        )
         return [certify(operation, true, title=f"{OPERATIONS[str(model)].formula}, min-max network", **options)]
     if not Path(model).exists():
         raise AbelnetError(f"model: expected a folder, or one of {', '.join(TRUTHS)}, got {str(model)!r}")

@@ -14,17 +14,19 @@ from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import ModelCard, ModelCardData, ModelHubMixin, hf_hub_download
-from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 from safetensors import safe_open
 
 from abelnet.config import Configurable
 from abelnet.discovery import LawRegressor
 from abelnet.discovery.formula import formula
-from abelnet.errors import AbelnetError
+from abelnet.errors import AbelnetError, needs_extra
 from abelnet.files import write_json
 from abelnet.operation import Operation
 from abelnet.saving import FILE_NAME, load, save
+
+with needs_extra("hub", "abelnet.integrations.hub"):
+    from huggingface_hub import ModelCard, ModelCardData, ModelHubMixin, hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
 _LIBRARY = "abelnet"
 _TAGS = ("permutation-invariant", "set-learning", "commutative-monoid")

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 __all__ = ["AnnealBanks"]
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-try:
-    from lightning.pytorch.callbacks import Callback
-except ImportError:  # the older package of the same code
-    from pytorch_lightning.callbacks import Callback
-
+from abelnet.errors import needs_extra
 from abelnet.nn import GatedBank
 
+if TYPE_CHECKING:
+    Callback = object
+else:
+    try:
+        from lightning.pytorch.callbacks import Callback
+    except ImportError:  # the older package of the same code
+        with needs_extra("lightning", "abelnet.integrations.lightning"):
+            from pytorch_lightning.callbacks import Callback
 
-class AnnealBanks(Callback):  # type: ignore[misc]
+
+class AnnealBanks(Callback):
     """Callback that tells every :class:`~abelnet.nn.GatedBank` of a model how far training has come.
 
     Before each step it calls :meth:`~abelnet.nn.GatedBank.anneal` with the completed fraction of all steps and the last

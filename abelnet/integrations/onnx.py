@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from abelnet.checks import check_count
-from abelnet.errors import AbelnetError
+from abelnet.errors import AbelnetError, needs_extra
 from abelnet.files import replacing
 
 Layout = Literal["pair", "sets", "mask", "ptr", "index"]
@@ -64,13 +64,9 @@ def export_onnx(
         >>> session.run(None, {"values": values, "ptr": ptr})[0].tolist()
         [[5.0], [7.0]]
     """
-    for name in ("onnx", "onnxscript"):
-        try:
-            importlib.import_module(name)
-        except ImportError:
-            raise AbelnetError(
-                f'export_onnx: expected the package {name}, got none; pip install "abelnet[onnx]"'
-            ) from None
+    with needs_extra("onnx", "export_onnx"):
+        importlib.import_module("onnx")
+        importlib.import_module("onnxscript")
     if (dim_size is None) == (layout == "index"):
         raise AbelnetError(
             f"dim_size: expected an integer with index, and None otherwise, got {dim_size} with {layout}"

@@ -7,14 +7,16 @@ __all__ = ["AbelianAggregation", "register"]
 from typing import Literal
 
 import torch
-import torch_geometric.nn.aggr as pyg_aggr
 from torch import Tensor, nn
 
 from abelnet.aggregation import Aggregation
 from abelnet.checks import check_count
-from abelnet.errors import AbelnetError
+from abelnet.errors import AbelnetError, needs_extra
 from abelnet.nn.bank import GatedBank
 from abelnet.operation import Operation
+
+with needs_extra("pyg", "abelnet.integrations.pyg"):
+    import torch_geometric.nn.aggr as pyg_aggr
 
 
 class AbelianAggregation(pyg_aggr.Aggregation):  # type: ignore[misc]  # PyG has no types

@@ -52,7 +52,7 @@ class Law(Configurable, nn.Module, ABC):
     """A state of :math:`d` dimensions has shape :math:`(*, channels \\cdot d)`."""
 
     aggregate: str = "sum"
-    """How two states merge, in every column: ``"sum"`` or ``"max"``."""
+    """How two states merge in every column, by ``"sum"`` or by ``"max"``."""
 
     is_associative: bool = True
     """Whether results combine as elements do; otherwise only states merge, as those of means."""

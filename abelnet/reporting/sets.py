@@ -31,8 +31,8 @@ def set_report(results: dict[str, Any]) -> Report:
     rows = results["rows"]
     note = (
         "Accuracy in percent, mean ± standard deviation over runs, folds of cross-validation or random seeds. "
-        "All models of a task have the same number of parameters up to 2%, and the same training. Learning rates are "
-        "selected on validation sets of the first run. The best mean of each column is bold. "
+        "All models of a task have the same number of parameters up to 2%, and the same training. Learning rates and "
+        "weight decays are selected on validation sets of the first run. The best mean of each column is bold. "
         f"Total: {results['seconds_in_units']:.0f} s on one core."
     )
     sections = []
@@ -44,7 +44,7 @@ def set_report(results: dict[str, Any]) -> Report:
 
 
 def set_table(rows: Rows) -> Table:
-    """Returns the accuracy of each aggregation on one task, and its learning rate and number of parameters.
+    """Returns the accuracy of each aggregation on one task, its settings and number of parameters.
 
     Arguments:
         rows: Rows of ``results.json`` of one task.
@@ -60,11 +60,12 @@ def set_table(rows: Rows) -> Table:
             cells.append(Cell(f"{means[place][i]:.1f}{spread}", means[place][i] == max(means[place])))
         known = [one["validation"] for one in row["runs"] if one["validation"] is not None]
         cells.append(Cell(f"{statistics.fmean(known):.1f}" if known else "–"))
-        cells += [Cell(f"{row['lr']:g}"), Cell(str(row["runs"][0]["parameters"])), Cell(str(len(row["runs"])))]
+        cells += [Cell(f"{row['lr']:g}"), Cell(f"{row['weight_decay']:g}")]
+        cells += [Cell(str(row["runs"][0]["parameters"])), Cell(str(len(row["runs"])))]
         lines.append(cells)
     places = [Column("test" if len(task.tests) == 1 else f"test, {place} points", "right") for place in task.tests]
     columns = [Column("aggregation"), *places, Column("validation", "right"), Column("learning rate", "right")]
-    columns += [Column("parameters", "right"), Column("runs", "right")]
+    columns += [Column("weight decay", "right"), Column("parameters", "right"), Column("runs", "right")]
     return Table(f"Accuracy (%): {task.title}", columns, lines)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["answer_table", "completion_table", "evaluation_table"]
+__all__ = ["answer_table", "completion_table", "evaluation_table", "judged_table"]
 
 from collections.abc import Sequence
 from itertools import zip_longest
 
 from abelnet.reporting.table import Cell, Column, Table
+from abelnet.words.choices import Judged
 from abelnet.words.completing import Completion
 from abelnet.words.evaluation import Evaluation
 
@@ -63,3 +64,20 @@ def completion_table(completion: Completion) -> Table:
         ]
         rows.append([Cell(text) for text in texts])
     return Table(f"{completion.word} : ?", columns, rows)
+
+
+def judged_table(judged: Sequence[Judged]) -> Table:
+    """Returns a table of the accuracy (%) on SAT questions, or of rank correlations by relation.
+
+    Example:
+        >>> [cell.text for cell in judged_table([Judged("SAT", 374, 368, {"wv": 40.5})]).rows[0]]
+        ['SAT', '368/374', '40.5']
+    """
+    is_sat = judged[0].name == "SAT"
+    columns = [Column(""), Column("known", "right"), *(Column(name, "right") for name in judged[0].scores)]
+    rows = [
+        [Cell(row.name), Cell(f"{row.used}/{row.total}")]
+        + [Cell(f"{score:.1f}" if is_sat else f"{score:.3f}") for score in row.scores.values()]
+        for row in judged
+    ]
+    return Table("SAT: accuracy (%)" if is_sat else "SemEval-2012 Task 2: rank correlation", columns, rows)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 
 from abelnet.checks import check_count
-from abelnet.errors import AbelnetError
+from abelnet.errors import AbelnetError, needs_extra
 from abelnet.files import read_json, write_json
 
 if TYPE_CHECKING:
@@ -335,8 +335,6 @@ def _outcome(state: str, value: float | None = None, steps: int | None = None) -
 
 def check_optuna() -> None:
     """Raises unless Optuna is installed, and keeps it quiet."""
-    try:
+    with needs_extra("tune", "tuning"):
         import optuna
-    except ImportError:
-        raise AbelnetError('tuning: expected Optuna, which is not installed; run pip install "abelnet[tune]"') from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)

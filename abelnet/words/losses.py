@@ -80,9 +80,9 @@ class AnchoredLoss:
     neighbor or any word.
 
     With ``several``, each batch also has questions with :math:`k` example pairs of a relation, :math:`k` drawn from 1
-    to ``shots``, answered by the mean of their offsets in :math:`\varphi`. Their contrastive loss, with :math:`c` in
-    place of :math:`a, b, c`, is averaged with that of the others. Random draws depend on the batch alone, so
-    interrupted training resumes bit for bit.
+    to ``shots`` uniformly in the logarithm, answered by the mean of their offsets in :math:`\varphi`. Their contrastive
+    loss, with :math:`c` in place of :math:`a, b, c`, is averaged with that of the others. Random draws depend on the
+    batch alone, so interrupted training resumes bit for bit.
 
     Arguments:
         vectors: The vocabulary.
@@ -221,7 +221,8 @@ class AnchoredLoss:
         words = self.pairs.words
         usable = self.pairs.section == self.pairs.section[chosen, None]
         usable &= words != words[chosen, None]  # a pair of the same word would give the answer away
-        shots = torch.randint(1, self.shots + 1, (self.several,), generator=generator)
+        # Uniform in the logarithm: few pairs are as important as many.
+        shots = (self.shots + 1) ** torch.rand(self.several, generator=generator) // 1
         order = torch.rand(usable.shape, generator=generator).masked_fill(~usable, torch.inf)
         used = usable & (order.argsort(1).argsort(1) < shots[:, None])
         return chosen, used / used.sum(1, keepdim=True).clamp(min=1)

@@ -14,6 +14,7 @@ __all__ = [
 
 from abc import ABC, abstractmethod
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -224,6 +225,8 @@ def named_model(name: str, dim: int) -> AnalogyModel:
     """
     if name == "wv":
         return Offset()
+    if name != "agn" and not Path(name).exists():
+        raise AbelnetError(f"model: expected wv, agn or the folder of a model, got {name!r}")
     model = default_model() if name == "agn" else load(name)
     if not isinstance(model, AnalogyModel):
         raise AbelnetError(f"model: expected an analogy model, got {type(model).__name__}: {name}")

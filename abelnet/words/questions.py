@@ -13,6 +13,7 @@ __all__ = [
     "bats_questions",
     "google_pairs",
     "google_questions",
+    "lookup",
     "named_questions",
     "read_bats",
     "read_google",
@@ -266,7 +267,7 @@ def google_questions(vectors: WordVectors, path: str | Path | None = None, *, ca
         >>> questions.sections[4]
         Section(name='family', category='Semantic', total=506, used=506, questions=506)
     """
-    row = _lookup(vectors, case)
+    row = lookup(vectors, case)
     sections: list[Section] = []
     section: list[int] = []
     rows: list[list[int | None]] = []
@@ -311,7 +312,7 @@ def bats_questions(vectors: WordVectors, folder: str | Path, *, seed: int = 0, c
         >>> len(splits.train), len(splits.validation), len(splits.test)
         (30, 2, 2)
     """
-    return _splits("BATS", read_bats(folder), _lookup(vectors, case), seed)
+    return _splits("BATS", read_bats(folder), lookup(vectors, case), seed)
 
 
 def named_questions(vectors: WordVectors, name: str, *, seed: int = 0, case: str = "auto") -> Questions:
@@ -356,7 +357,7 @@ def google_pairs(vectors: WordVectors, path: str | Path | None = None, *, seed: 
         new = [pair for pair in pairs if pair not in seen]
         seen.update(new)
         relations.append(Relation(name, _google_category(name), tuple((a, (b,)) for a, b in new)))
-    return _splits("Google pairs", relations, _lookup(vectors, case), seed)
+    return _splits("Google pairs", relations, lookup(vectors, case), seed)
 
 
 def _splits(title: str, relations: Iterable[Relation], row: Callable[[str], int | None], seed: int) -> Splits:
@@ -411,8 +412,14 @@ def _google_category(name: str) -> str:
     return "Syntactic" if name.startswith("gram") else "Semantic"
 
 
-def _lookup(vectors: WordVectors, case: str) -> Callable[[str], int | None]:
-    """Returns a function from a word as written in a question to its row."""
+def lookup(vectors: WordVectors, case: str = "auto") -> Callable[[str], int | None]:
+    """Returns a function from a word as written in a question to its row, or None.
+
+    Example:
+        >>> row = lookup(WordVectors.default())
+        >>> row("Paris") == row("paris"), row("xyzzy")
+        (True, None)
+    """
     if case not in CASES:
         raise AbelnetError(f"case: expected {', '.join(CASES)}, got {case!r}")
     rows = vectors.key_to_index

@@ -127,6 +127,7 @@ def best(
     k: int = 1,
     *,
     norms: Tensor | None = None,
+    prior: Tensor | None = None,
 ) -> Nearest:
     r"""Returns the :math:`k` rows with the largest scores, which are any function of products with some directions.
 
@@ -141,6 +142,7 @@ def best(
             queries, :math:`(r, n)`.
         k: Number of rows to return, at most :math:`V`.
         norms: Norms of the rows, with shape :math:`(V)`; computed if not given.
+        prior: Added to the score of each row for all queries, with shape :math:`(V)`; nothing if None.
 
     Returns:
         Rows of each query with their scores, both with shape :math:`(n, k)`.
@@ -162,6 +164,8 @@ def best(
         for start in range(0, len(vectors), step):
             rows = slice(start, start + step)
             scores = score(vectors[rows] / scales[rows, None] @ columns).t()
+            if prior is not None:
+                scores = scores + prior[rows]
             top = scores.topk(min(k, scores.shape[1]), 1)
             part = Nearest(top.values, top.indices + start)
             if found is not None:

@@ -15,7 +15,7 @@ from abelnet.errors import AbelnetError
 from abelnet.words.evaluation import Evaluation
 from abelnet.words.methods import Method, Task
 from abelnet.words.questions import Pairs, bats_questions, google_pairs, google_questions
-from abelnet.words.retrieval import Nearest, best, nearest
+from abelnet.words.retrieval import Nearest, nearest
 from abelnet.words.vectors import WordVectors
 
 PROTOCOLS = ("split", "leave-one-out")
@@ -148,11 +148,11 @@ def evaluate_methods(
     with torch.no_grad():
         for number, method in enumerate(methods.values()):
             for done, (places, task) in enumerate(asked, 1):
-                directions, combine = method.scores(vectors, task)
-                if combine is None:
-                    cosines.append((number, places, directions))
+                scores = method.scores(vectors, task)
+                if scores.combine is None:
+                    cosines.append((number, places, scores.directions))
                 else:
-                    keep(number, places, best(vectors.vectors, directions, combine, k, norms=vectors.norms))
+                    keep(number, places, scores.best(vectors, k))
                 tell(0.8 * (number * len(asked) + done) / total)
     if cosines:
         together = torch.cat([directions for _, _, directions in cosines])

@@ -102,7 +102,16 @@ def test_no_law_is_one_line(
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     assert stopped.value.code == 2
-    assert "expected the results of a commutative, associative law" in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("abelnet: no law: the results depend on the order of the elements (the nearest law explains")
+    assert line.endswith("as x − y is the sum of x and −y; --verbose shows the evidence")
+    monkeypatch.setattr("sys.argv", [*sys.argv, "--verbose"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    first, *details = capsys.readouterr().err.splitlines()
+    assert first + "; --verbose shows the evidence" == line
+    assert details[0].startswith("abelnet: nearest law: ")
+    assert details[-1].startswith("abelnet: eigenvalues (0 for a law, about 1 for none): group, x: ")
 
 
 def test_vectors(tmp_path: Path) -> None:

@@ -96,6 +96,16 @@ def test_hostile_input_is_one_line(
     assert message in line
 
 
+def test_judge(tmp_path: Path) -> None:
+    (tmp_path / "sat.txt").write_text("KS\nfrance paris n:n\nbread butter n:n\nitaly rome n:n\nb\n")
+    arguments = ["words", "judge", str(tmp_path / "sat.txt"), "--model", "wv", "--model", "agn"]
+    done = RUNNER.invoke(cli.app, [*arguments, "--json", str(tmp_path / "out.json")])
+    assert done.exit_code == 0, done.output
+    assert "SAT: accuracy (%)" in done.output
+    (row,) = json.loads((tmp_path / "out.json").read_text())
+    assert row == {"name": "SAT", "total": 1, "used": 1, "scores": {"wv": 100.0, "agn": 100.0}}
+
+
 def test_evaluate_from_several_pairs(tmp_path: Path) -> None:
     vectors = WordVectors.default(8000)
     queries, examples = named_pairs(vectors, "google")

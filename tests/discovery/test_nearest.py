@@ -33,7 +33,7 @@ def test_statistics(name: str) -> None:
         (-5, lambda x: float(np.clip(x.sum(), -4, 4)), "clipped on both sides"),
         (-5, lambda x: x.max() + 0.3 * x.min(), "a weighted sum of the sorted elements"),
         (-2, lambda x: x.sum() + x.prod(), "a polynomial of Σ x"),
-        (-5, lambda x: math.sin(1e3 * x[0]), "was not recognized"),
+        (-5, lambda x: math.sin(1e3 * x[0]), "look for a column besides the elements"),
     ],
 )
 def test_functions(low: float, fold: Fold, words: str) -> None:
@@ -45,7 +45,7 @@ def test_the_order() -> None:
     sets, target = draw(-5, 5, lambda x: x[0] - x[1:].sum())
     examples = Multisets.from_arrays(sets, target)
     assert "the order of the elements" in nearest(examples, 1e-9, by_order=True)
-    assert "was not recognized" in nearest(examples, 1e-9)
+    assert "look for a column besides the elements" in nearest(examples, 1e-9)
 
 
 @pytest.mark.parametrize("scale", [1e-160, 1e120, 1e200])

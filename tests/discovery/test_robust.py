@@ -70,7 +70,7 @@ NO_LAWS: dict[str, Fold] = {
 def test_leaving_out_examples_makes_no_law(name: str) -> None:
     sets, target = draw(-5, 5, NO_LAWS[name], 200)
     spoiled = spoil(target, "gross")[0] if name == "difference" else target
-    with pytest.raises(NoLawError, match="expected the results of a commutative, associative law"):
+    with pytest.raises(NoLawError, match=r"^no law: "):
         LawRegressor(polish=False).fit(sets, spoiled)
 
 

@@ -121,7 +121,7 @@ def test_a_set_of_one_element_is_its_own_result() -> None:
     generator = np.random.default_rng(0)
     sets = [generator.uniform(0, 5, 1 + i % 4) for i in range(80)]
     assert LawRegressor().fit(sets, [one.sum() for one in sets]).laws_[0].formula == "x∘y = x + y"
-    with pytest.raises(NoLawError, match="returns the element of a set of one"):
+    with pytest.raises(NoLawError, match="sets of one differ from their element, which every law returns"):
         LawRegressor(polish=False).fit(sets, [7.0 for _ in sets])
     with pytest.raises(NoLawError):
         LawRegressor(polish=False).fit(sets, [one.sum() if len(one) > 1 else 20.0 for one in sets])
@@ -200,9 +200,7 @@ NO_LAWS: dict[str, Fold] = {
 @pytest.mark.parametrize("name", NO_LAWS)
 def test_what_is_no_law_is_refused(name: str) -> None:
     sets, target = draw(-5, 5, NO_LAWS[name])
-    with pytest.raises(
-        NoLawError, match=r"expected the results of a commutative, associative law; .*(eigenvalues|capped)"
-    ):
+    with pytest.raises(NoLawError, match=r"^no law: [^;]*; [^;]*$"):  # what they look like; what to try
         LawRegressor(polish=name in ("none at all", "pairs")).fit(sets, target)
     assert LawRegressor(refuse=False, polish=False).fit(sets, target).predict(sets).shape == (300,)
 
@@ -305,7 +303,7 @@ def test_one_huge_set_does_not_make_noise_a_law() -> None:
     law = LawRegressor(seed=1).fit(sets, results).laws_[0]
     assert law.formula == "x∘y = x + y"
     assert law.explained == pytest.approx(1)
-    with pytest.raises(NoLawError, match="explains -"):
+    with pytest.raises(NoLawError, match="explains none of their variance"):
         LawRegressor(seed=1).fit(sets, noise)
 
 

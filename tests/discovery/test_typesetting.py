@@ -30,14 +30,14 @@ def read(text: str) -> str:
     ],
 )
 def test_terms_are_in_the_order_of_elements_and_numbers_are_short(expression: object, expected: str) -> None:
-    assert read(mathml([expression], "")) == expected
+    assert read(mathml([("", expression)], "")) == expected
 
 
 def test_a_mean_is_written_with_a_sum() -> None:
     i, n = symbols("i n", integer=True)
     element = IndexedBase("x", real=True)[i]
-    assert read(mathml([exp(Sum(log(element), (i, 1, n)) / n)], "")) == "exp(∑log(xi)n)"
-    assert read(mathml([Sum(element + 1, (i, 1, n))], "")) == "∑(xi+1)"
+    assert read(mathml([("", exp(Sum(log(element), (i, 1, n)) / n))], "")) == "exp(∑log(xi)n)"
+    assert read(mathml([("", Sum(element + 1, (i, 1, n)))], "")) == "∑(xi+1)"
 
 
 def test_names_are_escaped_and_entities_are_characters() -> None:
@@ -50,8 +50,8 @@ def test_names_are_escaped_and_entities_are_characters() -> None:
 
 def test_products_of_long_names_have_dots() -> None:
     mass, place = symbols("mass place")
-    assert "·" in mathml([mass * place], "")
-    assert "·" not in mathml([x * y], "")
+    assert "·" in mathml([("", mass * place)], "")
+    assert "·" not in mathml([("", x * y)], "")
 
 
 def test_sums_stand_for_what_is_summed() -> None:

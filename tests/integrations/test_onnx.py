@@ -47,9 +47,9 @@ ROWS = Dim("rows")
 class Operations(nn.Module):
     """Operations over one bijection, applied to pairs and to sets by ptr; the first of them to padded sets as well."""
 
-    def __init__(self, name: str, laws: Sequence[str]) -> None:
+    def __init__(self, name: str, laws: Sequence[str], dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
-        self.bijection = MAKERS[name](torch.float32)
+        self.bijection = MAKERS[name](dtype)
         self.operations = nn.ModuleList(abelnet.Operation(self.bijection, EVERY_LAW[law]()) for law in laws)
 
     def forward(self, x: Tensor, y: Tensor, padded: Tensor, mask: Tensor, values: Tensor, ptr: Tensor) -> list[Tensor]:
@@ -75,13 +75,14 @@ def elements(name: str, *shape: int, seed: int = 0) -> Tensor:
     return low + (high - low) * (0.05 + 0.9 * torch.rand(*shape, 3, generator=generator))
 
 
-def batch(name: str, count: int, size: int, seed: int = 0) -> tuple[Tensor, ...]:
+def batch(name: str, count: int, size: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> tuple[Tensor, ...]:
     """Pairs, padded sets with their mask, and the same number of sets by ptr, of all sizes up to one."""
     mask = torch.rand(count, size, generator=torch.Generator().manual_seed(seed)) < 0.7
     mask[:, 0] = True
     ends = torch.cat((torch.zeros(1, dtype=torch.long), torch.tensor([size] + [1 + size // 3] * (count - 1)).cumsum(0)))
     x, y = (elements(name, count, seed=seed + k) for k in (1, 2))
-    return x, y, elements(name, count, size, seed=seed + 3), mask, elements(name, int(ends[-1]), seed=seed + 4), ends
+    padded, values = elements(name, count, size, seed=seed + 3), elements(name, int(ends[-1]), seed=seed + 4)
+    return x.to(dtype), y.to(dtype), padded.to(dtype), mask, values.to(dtype), ends
 
 
 def shapes() -> tuple[dict[int, Any], ...]:
@@ -90,7 +91,11 @@ def shapes() -> tuple[dict[int, Any], ...]:
 
 
 def assert_equal(model: Operations, arguments: tuple[Tensor, ...], got: Sequence[Tensor]) -> None:
-    """Asserts that results are equal to 1e-5, or to what rounding of float32 leaves of them."""
+    """Asserts that results are equal to 1e-5, in float32 as far as its rounding leaves so much of them."""
+    if arguments[0].dtype == torch.float64:
+        for result, plain in zip(got, model(*arguments), strict=True):
+            torch.testing.assert_close(result, plain, rtol=1e-5, atol=1e-5, equal_nan=True)
+        return
     exact = copy.deepcopy(model).double()(*(x.double() if x.is_floating_point() else x for x in arguments))
     for result, plain, truth in zip(got, model(*arguments), exact, strict=True):
         assert result.shape == plain.shape
@@ -112,15 +117,17 @@ def test_one_exported_program_for_all_sizes(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:# The axis name")  # two inputs share it
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32] if ALL else [torch.float64], ids=str)
 @pytest.mark.parametrize("name", PAIRS if ALL else ["generator_positive_power"])
-def test_onnx_runtime(name: str, tmp_path: Path) -> None:
-    model = Operations(name, PAIRS[name]).eval()
-    program = torch.onnx.export(model, batch(name, 3, 4), dynamo=True, verbose=False, dynamic_shapes=shapes())
+def test_onnx_runtime(name: str, dtype: torch.dtype, tmp_path: Path) -> None:
+    model = Operations(name, PAIRS[name], dtype).eval()
+    example = batch(name, 3, 4, dtype=dtype)
+    program = torch.onnx.export(model, example, dynamo=True, verbose=False, dynamic_shapes=shapes())
     assert program is not None
     program.save(tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
     for count, size in OF_ONNX:
-        arguments = batch(name, count, size, seed=size)
+        arguments = batch(name, count, size, seed=size, dtype=dtype)
         feed = {one.name: x.numpy() for one, x in zip(session.get_inputs(), arguments, strict=True)}
         got = [torch.from_numpy(one) for one in session.run(None, feed)]
         with torch.no_grad(), abelnet.set_checks_enabled(False):

@@ -169,7 +169,7 @@ def test_exported_with_dynamic_sizes(name: str) -> None:
     shapes = {"x": {0: batch, 1: size}, "mask": {0: batch, 1: size}}
     arguments = torch.randn(4, 9, 3), torch.ones(4, 9, dtype=torch.bool)
     program = torch.export.export(net, arguments, dynamic_shapes=shapes).module()
-    for count, most in ((1, 1), (7, 1025), (4096, 2)):
+    for count, most in ((1, 1), (7, 1023), (2, 1025), (1, 5000), (4096, 2)):
         x = torch.randn(count, most, 3, generator=torch.Generator().manual_seed(0))
         mask = torch.rand(count, most, generator=torch.Generator().manual_seed(1)) < 0.7
         mask[:, 0] = True

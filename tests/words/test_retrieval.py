@@ -138,6 +138,11 @@ def test_any_score_is_exact(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found = best(vectors, directions, score, 6)
     torch.testing.assert_close(found.scores, expected.values)
     assert torch.equal(found.indices, expected.indices)
+    prior = torch.randn(90)
+    expected = (score(F.normalize(vectors, dim=1) @ directions.t()).t() + prior).topk(6, 1)
+    found = best(vectors, directions, score, 6, prior=prior)
+    torch.testing.assert_close(found.scores, expected.values)
+    assert torch.equal(found.indices, expected.indices)
 
 
 def test_bad_scores() -> None:

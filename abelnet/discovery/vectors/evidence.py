@@ -123,8 +123,9 @@ def check_own_law(law: LearnedLaw, coordinate: int, examples: Multisets, name: s
     misfit = _misfit(errors, np.zeros((len(errors), 0)), describe_vectors(some, found[:, None].numpy()), spread)
     if misfit is not None and misfit.contradicts:
         raise NoLawError(
-            f"y: expected {name} to have a law of its own, or one with other coordinates; the error of {law.formula} "
-            f"is {misfit.law:.3g}, that of a regression on all coordinates {misfit.plain:.3g}"
+            f"no law: the results of {name} depend on the other coordinates besides {law.formula}, and no functions of "
+            "all of them add up; look for a coordinate that is missing, such as a weight, or learn fewer of them",
+            [f"error: {misfit.law:.3g}; that of a regression on all coordinates: {misfit.plain:.3g}"],
         )
 
 
@@ -158,10 +159,7 @@ def check_vector_law(law: LearnedVectorLaw) -> None:
                 f"{name}: its error is {misfit.law:.3g}, that of a regression without a law {misfit.plain:.3g}"
             )
     if parts:
-        raise NoLawError(
-            f"y: expected the results of a law on vectors; the best invariants are {law.describe_invariants()}; "
-            f"{'; '.join(parts)}"
-        )
+        raise NoLawError(f"no law on vectors: the best invariants are {law.describe_invariants()}; {'; '.join(parts)}")
 
 
 def describe_vectors(examples: Multisets, found: Array) -> Features:

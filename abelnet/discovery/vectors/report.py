@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -26,6 +25,7 @@ from abelnet.discovery.seen import Seen
 from abelnet.errors import AbelnetError
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
+from abelnet.sql import select
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -158,7 +158,7 @@ class LearnedVectorLaw(Configurable):
         sums = {f"Σ{j}": one for j, one in enumerate(self.sympy)}
         symbols = [sympy.Symbol(name, real=True) for name in sums]
         if not isinstance(self._plain, Triangular):
-            return typesetting.mathml(symbols, self.formula, sums=sums)
+            return typesetting.mathml([("", symbol) for symbol in symbols], self.formula, sums=sums)
         found = zip(self.names, self._plain.solved(symbols, self._symbols), strict=True)
         equations = [(name.replace(" ", "\u00a0"), one) for name, one in found]
         return typesetting.mathml(equations, self.formula, sums=sums)
@@ -208,12 +208,8 @@ class LearnedVectorLaw(Configurable):
             >>> print(LearnedVectorLaw(center, names, [0, 0], [1, 1]).sql(table="bodies", set="system"))
             SELECT ... AS "result_mass", ... AS "result_place" FROM (SELECT ... FROM "bodies" GROUP BY "system") AS "q"
         """
-        # By its name: rooms below do not import engines.
-        select = import_module("abelnet.engines.sql").select
-
         places, names = range(self.dim), list(value or self.names)
-        query: str = select([(self.operation, places)], table=table, set=set, value=names, dialect=dialect)
-        return query
+        return select([(self.operation, places)], table=table, set=set, value=names, dialect=dialect)
 
     @property
     def python(self) -> str:

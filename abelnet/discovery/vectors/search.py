@@ -139,7 +139,7 @@ def _judged(
     sound = _agree(_errors(operation, examples), examples)
     if float(sound.double().mean()) < 1 - _MOST_LEFT_OUT:
         part = 100 * (1 - float(sound.double().mean()))
-        raise NoLawError(f"y: expected the results of a law on vectors; {part:.0f} % of the examples disagree with it")
+        raise NoLawError(f"no law on vectors: {part:.0f} % of the examples disagree with the best one")
     for _ in range(_ROUNDS):
         kept = examples.take(sound.nonzero()[:, 0])
         own = refit(kept.take(torch.arange(min(len(kept), 10 * _FITTED))), own)
@@ -179,7 +179,7 @@ def _operation(invariants: Sequence[Invariant], examples: Multisets) -> Operatio
     else:
         known = examples.targets[_is_defined(invariants, examples.targets)]
         if len(known) == 0:
-            raise NoLawError("y: expected results in the domain of the invariants, got none")
+            raise NoLawError("no law on vectors: no result is in the domain of the invariants")
         bijection = Implicit(dim, terms, coefficients, needed, known=known, dtype=torch.float64)
     return AbelianGroup(bijection.requires_grad_(False))
 

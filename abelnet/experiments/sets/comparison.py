@@ -1,15 +1,16 @@
 r"""Set experiment, complete: aggregations in set models of equal size, at equal budgets.
 
 Models are trained on sets of few points, and tested on such sets and on whole ones; multiple-instance data are
-cross-validated. Each pair of a task and an aggregation is a unit of work: the learning rate is selected on validation
-sets of the first run alone, then all runs are trained with it. Each trained model has a file of its own in the output
-folder, so an interrupted run resumes.
+cross-validated. Each pair of a task and an aggregation is a unit of work: learning rate and weight decay are selected
+on validation sets of the first run alone, then all runs are trained with them. Each trained model has a file of its own
+in the output folder, so an interrupted run resumes.
 """
 
 from __future__ import annotations
 
 __all__ = ["Experiment", "run"]
 
+import importlib
 import itertools
 import time
 from collections.abc import Callable
@@ -23,7 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from abelnet.checks import check_count
-from abelnet.errors import AbelnetError
+from abelnet.errors import AbelnetError, needs_extra
 from abelnet.experiments.running import Tell, claim_folder, derived_seed, run_units, write_results
 from abelnet.experiments.sets.data import TASKS, Sets, Task, draw_points
 from abelnet.experiments.sets.models import AGGREGATIONS, check_installed, count_parameters, make_model
@@ -33,18 +34,21 @@ from abelnet.training import Settings, train
 
 # Sets to test at once.
 _TEST_BATCH = 256
+# Sets are few: of each, points are drawn this many times to test a model.
+_DRAWS = 5
 
 _ACCURACY = float | int | None
 _RUN = {
     "run": int,
     "lr": float | int,
+    "weight_decay": float | int,
     "parameters": int,
     "validation": _ACCURACY,
     "accuracies": dict,
     "tested": int,
     "seconds": float | int,
 }
-_PART = {"task": str, "model": str, "lr": float | int, "runs": [_RUN]}
+_PART = {"task": str, "model": str, "lr": float | int, "weight_decay": float | int, "runs": [_RUN]}
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,8 @@ def run(
         The contents of ``results.json``.
     """
     check_installed(experiment.models)
+    with needs_extra("sets", "sets"):
+        importlib.import_module("sklearn")  # before anything is written
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     added = ("tasks", "models", "runs")
@@ -121,35 +127,42 @@ def run(
 
 
 def _run_unit(experiment: Experiment, folder: Path, data: Path | None, unit: tuple[str, str], tell: Tell) -> None:
-    """Selects a learning rate in the first run, trains all runs, and writes the results of the unit."""
+    """Selects learning rate and weight decay in the first run, trains all runs, and writes the results of the unit."""
     task = TASKS[unit[0]]
     runs = min(task.runs, experiment.runs or task.runs)
-    step = 1 / (len(task.rates) + runs - 1)
+    step = 1 / (len(task.choices) + runs - 1)
     train_one = partial(_trained, experiment, folder, data, unit)
 
-    def trained(lr: float, number: int) -> dict[str, Any]:
-        result = train_one(lr, number)
+    def trained(lr: float, decay: float, number: int) -> dict[str, Any]:
+        result = train_one(lr, decay, number)
         tell(step)
         return result
 
-    tried = [trained(lr, 0) for lr in task.rates]
+    tried = [trained(*choice, 0) for choice in task.choices]
     best = max(tried, key=lambda one: one["validation"] or 0.0)
+    chosen = {key: best[key] for key in ("lr", "weight_decay")}
     content = {
         **dict(zip(("task", "model"), unit, strict=True)),
-        "lr": best["lr"],
-        "tried": [{key: one[key] for key in ("lr", "validation")} for one in tried],
-        "runs": [best, *(trained(best["lr"], number) for number in range(1, runs))],
+        **chosen,
+        "tried": [{key: one[key] for key in (*chosen, "validation")} for one in tried],
+        "runs": [best, *(trained(best["lr"], best["weight_decay"], number) for number in range(1, runs))],
     }
     content["seconds"] = float(sum(one["seconds"] for one in (*tried, *content["runs"][1:])))
     write_json(_part(folder, unit), content)
 
 
 def _trained(
-    experiment: Experiment, folder: Path, data: Path | None, unit: tuple[str, str], lr: float, number: int
+    experiment: Experiment,
+    folder: Path,
+    data: Path | None,
+    unit: tuple[str, str],
+    lr: float,
+    decay: float,
+    number: int,
 ) -> dict[str, Any]:
     """Returns the accuracies of one model, from its file if it has been trained before."""
     name, model = unit
-    file = folder / "models" / f"{name}-{model}-{lr:g}-{number}.json"
+    file = folder / "models" / f"{name}-{model}-{lr:g}-{decay:g}-{number}.json"
     if file.exists():
         found: dict[str, Any] = read_json(file, _RUN)
         return found
@@ -168,7 +181,7 @@ def _trained(
             lr=lr,
             schedule="cosine",
             clip_norm=1.0,
-            weight_decay=task.weight_decay,
+            weight_decay=decay,
             decoupled=True,
         )
         generator = torch.Generator().manual_seed(derived_seed(experiment.seed, "points", number))
@@ -185,12 +198,14 @@ def _trained(
             is_finite = False
     points = torch.Generator().manual_seed(derived_seed(experiment.seed, "test points", number))
     accuracy = partial(_accuracy, network, generator=points)
+    validated = [accuracy(sets.validation, count, _DRAWS) for count in task.tests.values()] if is_finite else []
     content = {
         "run": number,
         "lr": lr,
+        "weight_decay": decay,
         "parameters": count_parameters(network),
-        "validation": accuracy(sets.validation, task.points) if is_finite and len(sets.validation) else None,
-        "accuracies": {place: accuracy(sets.test, count) if is_finite else None for place, count in task.tests.items()},
+        "validation": sum(validated) / len(validated) if validated and len(sets.validation) else None,
+        "accuracies": {place: accuracy(sets.test, n, _DRAWS) if is_finite else None for place, n in task.tests.items()},
         "tested": len(sets.test),
         "seconds": time.process_time() - begin,
     }
@@ -204,15 +219,16 @@ def _loss(task: Task, generator: torch.Generator, model: SetModel, batch: tuple[
 
 
 @torch.no_grad()
-def _accuracy(model: SetModel, sets: Sets, points: int | None, *, generator: torch.Generator) -> float:
-    """Returns the accuracy of a model in percent."""
+def _accuracy(model: SetModel, sets: Sets, points: int | None, draws: int = 1, *, generator: torch.Generator) -> float:
+    """Returns the accuracy of a model in percent, of several draws of points if not all are taken."""
     model.eval()
     right = 0
-    for places in torch.split(torch.arange(len(sets)), _TEST_BATCH):
+    draws = 1 if points is None else draws
+    for places in torch.split(torch.arange(len(sets)).repeat(draws), _TEST_BATCH):
         some = sets.take(places)
         values, mask = draw_points(some, points, generator)
         right += int((model(values, mask=mask).argmax(-1) == some.labels).sum())
-    return 100 * right / len(sets)
+    return 100 * right / max(1, draws * len(sets))
 
 
 def _part(folder: Path, unit: tuple[str, str]) -> Path:

@@ -76,8 +76,7 @@ class Task:
         parameters: Number of parameters of each model.
         epochs: Number of epochs.
         batch_size: Number of sets in a step.
-        rates: Learning rates, selected from on the validation sets of the first run.
-        weight_decay: Weight decay of AdamW.
+        choices: Learning rates and weight decays of AdamW, selected from on the validation sets of the first run.
     """
 
     title: str
@@ -88,8 +87,7 @@ class Task:
     parameters: int = 12_000
     epochs: int = 150
     batch_size: int = 64
-    rates: tuple[float, ...] = (0.003, 0.01)
-    weight_decay: float = 1e-4
+    choices: tuple[tuple[float, float], ...] = ((0.003, 1e-4), (0.01, 1e-4), (0.01, 0.1))
     classes: int = field(default=10)
 
 
@@ -216,8 +214,7 @@ _BAGS: dict[str, Any] = {
     "parameters": 24_000,
     "epochs": 40,
     "batch_size": 16,
-    "rates": (0.001,),
-    "weight_decay": 0.01,
+    "choices": ((0.001, 0.01),),
     "classes": 2,
 }
 

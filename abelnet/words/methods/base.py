@@ -73,10 +73,18 @@ class Scores(NamedTuple):
         directions: Vectors :math:`q_j`, with shape :math:`(m, d)`.
         combine: Maps products :math:`x \cdot q_j` of normalized words with them, :math:`(r, m)`, to scores
             :math:`(r, n)`. If None, the score of query :math:`j` is the cosine to :math:`q_j`.
+        prior: Added to the score of each word for all queries, with shape :math:`(V)`; nothing if None.
     """
 
     directions: Tensor
     combine: Callable[[Tensor], Tensor] | None = None
+    prior: Tensor | None = None
+
+    def best(self, vectors: WordVectors, k: int = 1) -> Nearest:
+        r"""Returns the :math:`k` words with the largest scores, best first, with shapes :math:`(n, k)`."""
+        if self.combine is None:
+            return nearest(vectors.vectors, self.directions, k, norms=vectors.norms)
+        return best(vectors.vectors, self.directions, self.combine, k, norms=vectors.norms, prior=self.prior)
 
 
 class Method(ABC):
@@ -106,10 +114,7 @@ class Method(ABC):
         Candidates are all words, also the query itself; see :meth:`~abelnet.words.Nearest.excluding`.
         """
         with torch.no_grad():
-            directions, combine = self.scores(vectors, task)
-            if combine is None:
-                return nearest(vectors.vectors, directions, k, norms=vectors.norms)
-            return best(vectors.vectors, directions, combine, k, norms=vectors.norms)
+            return self.scores(vectors, task).best(vectors, k)
 
     def completions(self, vectors: WordVectors, task: Task) -> Tensor:
         r"""Predicts the vector of each answer by the weighted mean of the offsets, with shape :math:`(n, d)`."""

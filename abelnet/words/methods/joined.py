@@ -1,4 +1,4 @@
-r"""The mean offset joined with a classifier of answers."""
+r"""The mean offset joined with a regressed offset, a classifier of answers, similarity and frequency."""
 
 from __future__ import annotations
 
@@ -15,25 +15,36 @@ from abelnet.words.methods.ridge import Ridge
 from abelnet.words.models import AnalogyModel
 from abelnet.words.vectors import WordVectors
 
+# Added to the rank of a word: the frequencies of the first few words are exceptional.
+_FIRST_WORDS = 10
+
 
 class Joined(Method):
-    r"""The mean offset joined with a classifier of answers, which counts more the more examples there are.
+    r"""Joins what the examples say about an answer: where it is, what kind of word it is, and how frequent words are.
 
-    .. math:: \cos(t_c \circ c, x) + \alpha \frac{k}{k + \kappa} \log \sigma(w \cdot x + \beta)
+    .. math::
+        (1 - \rho_k) \cos(t \circ c, x) + \rho_k \cos(c + r_c, x) + \gamma \cos(c, x)
+        + \alpha_k \log \sigma(w \cdot x + \beta) - \nu \log(\operatorname{rank} x + 10)
 
-    Here :math:`t_c` is the offset of the :math:`k` examples, in the coordinates of the model, regressed on the query as
-    in :class:`Ridge`. The logistic regression separates the words :math:`b_i` from the :math:`a_i` and random frequent
-    words, with half of the weight on each side. A classifier of few examples knows little: the shrinkage
-    :math:`k / (k + \kappa)` lets it count less.
+    Here :math:`t` is the mean offset of the :math:`k` examples, in the coordinates of the model, and :math:`r_c` their
+    offset in those of the vectors, regressed on the query as in :class:`Ridge`. The logistic regression separates the
+    words :math:`b_i` from the :math:`a_i` and random frequent words, with half of the weight on each side. A regression
+    of few examples knows little: :math:`\rho_k = \rho k / (k + \kappa)` and :math:`\alpha_k = \alpha k / (k + \lambda)`
+    let it count less. Ranks are those of the vocabulary, most frequent words first.
 
-    The defaults were chosen for plain vectors, on the validation pairs of BATS with the training pairs as examples.
+    All settings were chosen on validation pairs of BATS with its training pairs as examples; see docs/analogies.md.
 
     Arguments:
-        model: The model in whose coordinates offsets are taken; those of the vectors if None.
+        model: The model in whose coordinates the mean is taken; those of the vectors if None.
         share: The weight :math:`\alpha` of the class score.
-        shrinkage: The number of examples :math:`\kappa` at which half of it counts.
+        shrinkage: The number of examples :math:`\lambda` at which half of it counts.
+        regressed: The share :math:`\rho` of the regressed offset; if None, 0.6, and 1 for a model without parameters,
+            whose mean knows nothing that the regression does not.
+        regressed_shrinkage: The number of examples :math:`\kappa` at which half of it counts.
+        similarity: The weight :math:`\gamma` of the similarity to the query.
+        frequency: The weight :math:`\nu` of the frequency; 0 for a vocabulary in another order.
         penalty: Penalty of the regression of the offsets.
-        strength: Inverse of the L2 penalty of the regression.
+        strength: Inverse of the L2 penalty of the classifier.
         contrasts: Number of random words outside the class.
         frequent: Number of most frequent words to draw them from.
         seed: Random seed of the random words.
@@ -53,34 +64,51 @@ class Joined(Method):
         self,
         model: AnalogyModel | None = None,
         *,
-        share: float = 0.08,
-        shrinkage: float = 2.0,
+        share: float = 0.16,
+        shrinkage: float = 5.0,
+        regressed: float | None = None,
+        regressed_shrinkage: float = 10.0,
+        similarity: float = 0.1,
+        frequency: float = 0.01,
         penalty: float = 0.3,
         strength: float = 100.0,
-        contrasts: int = 200,
+        contrasts: int = 1000,
         frequent: int = 50_000,
         seed: int = 0,
     ) -> None:
         super().__init__(model)
+        if regressed is None:
+            regressed = 0.6 if any(True for _ in self.model.parameters()) else 1.0
         check_number("share", share, least=0)
         check_number("shrinkage", shrinkage, least=0)
+        check_number("regressed", regressed, least=0, most=1)
+        check_number("regressed_shrinkage", regressed_shrinkage, least=0)
+        check_number("similarity", similarity, least=0)
+        check_number("frequency", frequency, least=0)
         check_number("penalty", penalty, above=0)
         check_number("strength", strength, above=0)
         self.share, self.shrinkage, self.penalty, self.strength = share, shrinkage, penalty, strength
+        self.regressed, self.regressed_shrinkage = regressed, regressed_shrinkage
+        self.similarity, self.frequency = similarity, frequency
         self.contrasts, self.frequent = check_count("contrasts", contrasts), check_count("frequent", frequent)
         self.seed = check_count("seed", seed, 0)
 
     def scores(self, vectors: WordVectors, task: Task) -> Scores:
         classes = self.classes(vectors, task)
-        regressed = Ridge.regressed(vectors, task, self.penalty)
-        predicted = F.normalize(self.completions(vectors, regressed), dim=-1)
-        share = self.share * task.counts / (task.counts + self.shrinkage)
+        counts = task.counts
+        rho = (self.regressed * counts / (counts + self.regressed_shrinkage))[:, None]
+        mean = F.normalize(self.completions(vectors, task), dim=-1)
+        plain = F.normalize(Ridge(penalty=self.penalty).predict(vectors, task), dim=-1)
+        # The sum of the cosines is the product with one direction.
+        directions = torch.lerp(mean, plain, rho) + self.similarity * vectors.units(task.queries)
+        share = self.share * counts / (counts + self.shrinkage)
 
         def combine(products: Tensor) -> Tensor:
-            cosines, logits = torch.split(products, len(predicted), 1)
+            cosines, logits = torch.split(products, len(directions), 1)
             return cosines + share * F.logsigmoid(logits + classes.bias)
 
-        return Scores(torch.cat((predicted, classes.weight)), combine)
+        prior = -self.frequency * torch.log(torch.arange(len(vectors)) + _FIRST_WORDS)
+        return Scores(torch.cat((directions, classes.weight)), combine, prior)
 
     def classes(self, vectors: WordVectors, task: Task) -> Classes:
         """Returns the classifier of answers of each query."""

@@ -29,9 +29,9 @@ def test_selection_and_resumption(tmp_path: Path) -> None:
     first = run(Experiment(runs=1, **options), tmp_path)  # type: ignore[arg-type]
     assert read_json(tmp_path / "results.json") == first
     (row,) = first["rows"]
-    assert [one["lr"] for one in row["tried"]] == list(TASKS["digits"].rates)
+    assert [(one["lr"], one["weight_decay"]) for one in row["tried"]] == list(TASKS["digits"].choices)
     best = max(row["tried"], key=lambda one: one["validation"])
-    assert row["lr"] == best["lr"]
+    assert (row["lr"], row["weight_decay"]) == (best["lr"], best["weight_decay"])
     assert set(row["runs"][0]["accuracies"]) == {"20", "all"}
     assert row["runs"][0]["tested"] == 360
 
@@ -43,7 +43,7 @@ def test_selection_and_resumption(tmp_path: Path) -> None:
     assert kept.items() <= {path: path.stat().st_mtime_ns for path in (tmp_path / "models").iterdir()}.items()
 
     # A lost model is trained to the same result.
-    file = next(path for path in kept if path.name.startswith(f"digits-weighted-{row['lr']:g}"))
+    file = next(path for path in kept if path.name.startswith(f"digits-weighted-{row['lr']:g}-{row['weight_decay']:g}"))
     before = read_json(file)
     file.unlink()
     run(Experiment(runs=1, **options), tmp_path)  # type: ignore[arg-type]
