@@ -27,6 +27,7 @@ _TITLE, _TEXT = 15.0, 12.5  # font sizes
 # Light and dark, each with a contrast of at least 4.5 to 1 to its background; markers and dashes tell series apart too.
 _LIGHT = ("#0b5cad", "#b3410a", "#1b7340", "#7a3c9e", "#7d5a00", "#56606b")
 _DARK = ("#6cb2ff", "#ff9d66", "#6ccf8e", "#cf9df2", "#e2b84d", "#a9b3bf")
+_LAYERS: tuple[Kind, ...] = ("line", "dashed", "points")  # from the lowest; dashes are seen on the line they equal
 _DASHES = ("", "8 3", "2 3", "10 3 2 3", "5 2", "1 4")
 _MARKERS = (  # outlines around their places, for a radius of 1
     "m-1 0a1 1 0 1 0 2 0a1 1 0 1 0 -2 0",
@@ -144,7 +145,7 @@ def chart_element(chart: Chart) -> Element:
         low, high = (min(1.0, max(0.0, x.place(end))) for end in chart.shaded)
         band = {"x": f"{box.across(low):.1f}", "y": f"{box.top:.1f}", "height": f"{_PLOT_HEIGHT}", "opacity": ".1"}
         SubElement(svg, "rect", {**band, "width": f"{(high - low) * (box.right - box.left):.1f}"})
-    for one in sorted(marked, key=lambda one: one.kind != "dashed"):  # under the others
+    for one in sorted(marked, key=lambda one: _LAYERS.index(one.kind)):
         one.draw(svg, box, x, y)
     if not any(one.points for one in marked):
         middle = (box.left + box.right) / 2, (box.top + box.bottom) / 2

@@ -54,7 +54,8 @@ code { background: var(--box); border-radius: .25rem; padding: .1rem .35rem }
 details { margin: 1rem 0 }
 summary { cursor: pointer; color: var(--accent); font-weight: 600 }
 .made, footer { color: var(--muted); font-size: .875rem }
-.made { margin: 1.25rem 0 0 }
+.made { margin: 1.25rem 0 0; max-width: none }
+.made code { display: inline-block; max-width: 100% }
 footer { border-top: 1px solid var(--line); margin-top: 3rem; padding-top: 1rem }
 @media (max-width: 40rem) { body { padding-top: 1.5rem }
   dl div { grid-template-columns: 1fr; gap: 0 } .formula { font-size: 1.1rem } }
