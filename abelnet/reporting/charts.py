@@ -320,7 +320,7 @@ def _part_of_em(character: str) -> float:
         return 0.0
     if unicodedata.east_asian_width(character) in "WF":
         return 1.0
-    if character in " .,:;'|ijl!()[]⁰¹²³⁴⁵⁶⁷⁸⁹⁻":
+    if character in " .,:;'|ijl!()[]":
         return 0.36
     return 0.8 if character.isupper() or character in "mw%@…" else 0.64
 

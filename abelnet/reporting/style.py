@@ -64,7 +64,9 @@ footer { border-top: 1px solid var(--line); margin-top: 3rem; padding-top: 1rem 
   --best: #e8e8e8; color-scheme: light }
   body { max-width: none; padding: 0; font-size: 10pt } nav { display: none }
   h2 { break-after: avoid } figure, tr, dl div, pre { break-inside: avoid } .scroll { overflow: visible }
-  th, td { white-space: normal } details::details-content { content-visibility: visible; block-size: auto } }
+  table { font-size: 7.5pt } thead th { font-size: 7pt } th, td { padding-right: .6rem }
+  td strong, th strong { padding: .1rem .15rem; margin: 0 -.15rem }
+  .figures { grid-template-columns: 1fr 1fr; gap: 1.5rem } details::details-content { content-visibility: visible; block-size: auto } }
 """
     + CHART_STYLE
 )
