@@ -73,6 +73,7 @@ class Chart:
         series: Series; points that are not finite, or not positive on a logarithmic axis, are left out.
         x_log: Whether the horizontal axis is logarithmic.
         y_log: Whether the vertical axis is logarithmic.
+        from_zero: Whether a linear vertical axis has the 0, as the numbers are sizes of something.
         shaded: Range of the horizontal axis that is shaded.
         shaded_label: What the shaded range is.
         description: Text alternative; by default the axes, and the range of each series.
@@ -84,6 +85,7 @@ class Chart:
     series: Sequence[Series]
     x_log: bool = False
     y_log: bool = False
+    from_zero: bool = False
     shaded: tuple[float, float] | None = None
     shaded_label: str = ""
     description: str = ""
@@ -113,7 +115,10 @@ def chart_element(chart: Chart) -> Element:
     """Draws a chart as an element of a page."""
     marked = [_Marked.of(i, one, chart) for i, one in enumerate(chart.series)]
     x = (log_axis if chart.x_log else linear_axis)([a for one in marked for a, _ in one.points])
-    y = (log_axis if chart.y_log else linear_axis)([b for one in marked for _, b in one.points])
+    heights = [b for one in marked for _, b in one.points]
+    if chart.from_zero and not chart.y_log:
+        heights += [0.0] if any(heights) else [0.0, 1.0]
+    y = (log_axis if chart.y_log else linear_axis)(heights)
 
     svg = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "class": "chart", "role": "img"})
     key = hashlib.sha256(repr(chart).encode()).hexdigest()[:10]

@@ -66,7 +66,8 @@ footer { border-top: 1px solid var(--line); margin-top: 3rem; padding-top: 1rem 
   h2 { break-after: avoid } figure, tr, dl div, pre { break-inside: avoid } .scroll { overflow: visible }
   table { font-size: 7.5pt } thead th { font-size: 7pt } th, td { padding-right: .6rem }
   td strong, th strong { padding: .1rem .15rem; margin: 0 -.15rem }
-  .figures { grid-template-columns: 1fr 1fr; gap: 1.5rem } details::details-content { content-visibility: visible; block-size: auto } }
+  .figures { grid-template-columns: 1fr 1fr; gap: 1.5rem }
+  details::details-content { content-visibility: visible; block-size: auto } }
 """
     + CHART_STYLE
 )
