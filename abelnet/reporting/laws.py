@@ -60,7 +60,7 @@ def law_report(model: LawRegressor, columns: Columns, source: str = "") -> Repor
         source: Name of the table that they were learned from.
     """
     sections = [
-        vector_section(law, examples)
+        vector_section(law, examples, [columns.targets[i] for i in block])
         if isinstance(law, LearnedVectorLaw)
         else law_section(law, examples, name, columns.targets[block[0]])
         for block, (name, law, examples) in zip(model.blocks_, _dimensions(model, columns), strict=True)
