@@ -59,12 +59,11 @@ def in_sqlite() -> Iterator[Any]:
 
 
 @contextmanager
-def in_postgres() -> Iterator[Any]:
-    """Starts a server in a folder of its own, on a socket in that folder; as the user postgres if this one is root."""
-    import psycopg
-
+def postgres_server() -> Iterator[tuple[Path, int]]:
+    """Starts PostgreSQL, and yields the folder of its socket and its port; as the user postgres if this one is root."""
     programs = max(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
     user: dict[str, Any] = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
+    port = 54329  # names the socket, which is in a folder of its own
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o777)
@@ -74,35 +73,43 @@ def in_postgres() -> Iterator[Any]:
             subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, **user)
 
         call("initdb", "-U", "tester", "-A", "trust", "-N", "-E", "UTF8", "--locale=C")
-        settings = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off -p 54329"
+        settings = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off -p {port}"
         call("pg_ctl", "-w", "-l", str(folder / "log"), "-o", settings, "start")
         try:
-            with psycopg.connect(host=str(folder), port=54329, user="tester", dbname="postgres") as connection:
-
-                def run(query: str, rows: Rows, names: Sequence[str] = (), table: str = "t") -> list[Any]:
-                    names = names or ["set", *(f"v{i}" for i in range(1, len(rows[0])))]
-                    made, *columns = (psycopg.sql.Identifier(one) for one in (table, *names))
-                    types = psycopg.sql.SQL(", ").join(
-                        psycopg.sql.SQL("{} {}").format(
-                            one, psycopg.sql.SQL("bigint" if i == 0 else "double precision")
-                        )
-                        for i, one in enumerate(columns)
-                    )
-                    connection.execute(psycopg.sql.SQL("DROP TABLE IF EXISTS {}").format(made))
-                    connection.execute(psycopg.sql.SQL("CREATE TEMPORARY TABLE {} ({})").format(made, types))
-                    cursor = connection.cursor()
-                    with cursor.copy(psycopg.sql.SQL("COPY {} FROM STDIN").format(made)) as copy:
-                        for row in rows:
-                            copy.write_row(row)
-                    try:
-                        return cursor.execute(query.encode()).fetchall()
-                    except psycopg.Error:
-                        connection.rollback()
-                        raise
-
-                yield run
+            yield folder, port
         finally:
             call("pg_ctl", "-w", "-m", "immediate", "stop")
+
+
+@contextmanager
+def in_postgres() -> Iterator[Any]:
+    import psycopg
+
+    with (
+        postgres_server() as (folder, port),
+        psycopg.connect(host=str(folder), port=port, user="tester", dbname="postgres") as connection,
+    ):
+
+        def run(query: str, rows: Rows, names: Sequence[str] = (), table: str = "t") -> list[Any]:
+            names = names or ["set", *(f"v{i}" for i in range(1, len(rows[0])))]
+            made, *columns = (psycopg.sql.Identifier(one) for one in (table, *names))
+            types = psycopg.sql.SQL(", ").join(
+                psycopg.sql.SQL("{} {}").format(one, psycopg.sql.SQL("bigint" if i == 0 else "double precision"))
+                for i, one in enumerate(columns)
+            )
+            connection.execute(psycopg.sql.SQL("DROP TABLE IF EXISTS {}").format(made))
+            connection.execute(psycopg.sql.SQL("CREATE TEMPORARY TABLE {} ({})").format(made, types))
+            cursor = connection.cursor()
+            with cursor.copy(psycopg.sql.SQL("COPY {} FROM STDIN").format(made)) as copy:
+                for row in rows:
+                    copy.write_row(row)
+            try:
+                return cursor.execute(query.encode()).fetchall()
+            except psycopg.Error:
+                connection.rollback()
+                raise
+
+        yield run
 
 
 @contextmanager

@@ -39,7 +39,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("certify law --size 10", ""),
     ("certify cbrt --size 10 --sets 100 --epochs 2", ""),
     ("universality --dim 2 --epochs 1", ""),
-    ("reproduce --epochs 1", ""),
+    ("reproduce --epochs 1 --network-epochs 2 --jobs 1", ""),
     ("synthetic --op sum --model agn --trials 1 --seeds 1 --epochs 1 --jobs 1", "tune"),
     ("graphs --task noisy_or --form aligned --model bank --seeds 1 --steps 2 --jobs 1", ""),
     ("graphs --task noisy_or --form aligned --model pna --seeds 1 --steps 2 --jobs 1", "graphs"),

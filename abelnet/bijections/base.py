@@ -29,6 +29,9 @@ from abelnet.symbols import is_between
 if TYPE_CHECKING:
     from sympy import Expr
 
+# Parameters per dimension; a bijection with more is a curve, not a formula.
+_MOST_NUMBERS = 3
+
 
 class Bijection(Configurable, nn.Module, ABC):
     r"""Trainable invertible map :math:`f` on :math:`\mathbb{R}^d` with a closed-form inverse.
@@ -49,6 +52,11 @@ class Bijection(Configurable, nn.Module, ABC):
     def is_elementwise(self) -> bool:
         """Whether each dimension is mapped independently."""
         return False
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it has few enough parameters for a formula; otherwise it is a curve."""
+        return sum(parameter.numel() for parameter in self.parameters()) <= _MOST_NUMBERS * self.dim
 
     @property
     def is_injective(self) -> bool:

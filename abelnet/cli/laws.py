@@ -225,8 +225,8 @@ def export(
     with terminal.status("loading"):
         from abelnet.discovery.estimator import LawRegressor
         from abelnet.engines.export import export_law
-        from abelnet.engines.sql import DIALECTS
         from abelnet.files import write_text
+        from abelnet.sql import DIALECTS
 
         law = LawRegressor.load(model)
     if to == "onnx":

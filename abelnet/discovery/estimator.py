@@ -6,7 +6,6 @@ __all__ = ["LawRegressor", "places"]
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -28,6 +27,7 @@ from abelnet.errors import AbelnetError, ExtrapolationWarning
 from abelnet.estimators import Regressor, check_sample_weight, not_fitted
 from abelnet.multisets import Multisets
 from abelnet.saving import load, save
+from abelnet.sql import select
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 AnyLaw = LearnedLaw | LearnedVectorLaw
@@ -387,12 +387,8 @@ class LawRegressor(Regressor, Configurable):
             >>> print(model.sql(table="parts", set="order", value="price"))
             SELECT "order", SUM(CAST("price" AS DOUBLE)) AS "result" FROM "parts" GROUP BY "order"
         """
-        # By its name: rooms below do not import engines.
-        select = import_module("abelnet.engines.sql").select
-
         laws = [(law.operation, block) for block, law in self._by_block.items()]
-        query: str = select(laws, table=table, set=set, value=value, dialect=dialect)
-        return query
+        return select(laws, table=table, set=set, value=value, dialect=dialect)
 
     def _shaped(self, table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return table[:, 0] if self._flat and table.shape[1] == 1 else table

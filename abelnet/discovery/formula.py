@@ -9,7 +9,7 @@ multiset, such as ``(Σ x^2 / n)^(1/2)``.
 
 from __future__ import annotations
 
-__all__ = ["count_symbol", "expression", "formula", "is_short", "latex", "mathml", "number"]
+__all__ = ["count_symbol", "expression", "formula", "latex", "mathml", "number"]
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from abelnet.bijections import Bijection
 from abelnet.bijections.slopes import FROM_ZERO
 from abelnet.errors import AbelnetError
 from abelnet.operation import Operation
@@ -26,8 +25,6 @@ from abelnet.operation import Operation
 if TYPE_CHECKING:
     from sympy import Expr
 
-# A bijection with more parameters per dimension is a curve, not a formula.
-_MOST_NUMBERS = 3
 # A rational function with more terms is harder to read than its generator.
 _MOST_TERMS = 4
 # Printed digits of a coefficient: enough to compute with.
@@ -63,13 +60,13 @@ def expression(operation: Operation, dimension: int = 0) -> Expr:
 
     if not operation.law.is_associative:
         curve, inverse = sympy.Function("φ"), sympy.Function("φ⁻¹")
-        if not is_short(operation.bijection):
+        if not operation.bijection.is_short:
             return inverse(_aggregate(operation, [curve(_element())], dimension))
         bijection = operation.bijection
         latent = _aggregate(operation, [bijection.expression(_element(), dimension)], dimension)
         return bijection.inverse_expression(latent, dimension)
     x, y = sympy.symbols("x y", real=True)
-    if is_short(operation.bijection):
+    if operation.bijection.is_short:
         return operation.expression(x, y, dimension)
     curve, inverse = sympy.Function("φ"), sympy.Function("φ⁻¹")
     return inverse(_law(operation, [curve(x), curve(y)], dimension))
@@ -193,7 +190,7 @@ def _read(operation: Operation, dimension: int, curve_name: str) -> _Reading:
         elements, direct = (_element(names[0], **kind),), _direct_mean
         plain = (_element(),)
     try:
-        curve = bijection.expression(sympy.Symbol("x"), dimension) if is_short(bijection) else None
+        curve = bijection.expression(sympy.Symbol("x"), dimension) if bijection.is_short else None
         law = direct(operation, elements, dimension) if curve is not None else None
     except AbelnetError:  # no closed form
         curve = law = None
@@ -241,11 +238,6 @@ def _direct_mean(operation: Operation, elements: Sequence[Expr], dimension: int)
     inverse = _with_cube_roots(bijection.inverse_expression(latent, dimension), latent)
     result = inverse.xreplace({latent: _aggregate(operation, [u], dimension)})
     return result if sum(node == x for node in sympy.preorder_traversal(result)) <= 1 else None
-
-
-def is_short(bijection: Bijection) -> bool:
-    """Returns whether a bijection has few enough parameters for a formula; otherwise it is a curve."""
-    return sum(parameter.numel() for parameter in bijection.parameters()) <= _MOST_NUMBERS * bijection.dim
 
 
 def _law(operation: Operation, latent: Sequence[Expr], dimension: int) -> Expr:

@@ -8,7 +8,6 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -24,6 +23,7 @@ from abelnet.discovery.seen import Seen
 from abelnet.errors import AbelnetError
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
+from abelnet.sql import select
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -141,11 +141,7 @@ class LearnedLaw(Configurable):
             SELECT "shop", SUM(CAST("price" AS DOUBLE)) / COUNT(CAST("price" AS DOUBLE)) AS "result"
             FROM "sales" GROUP BY "shop"
         """
-        # By its name: rooms below do not import engines.
-        select = import_module("abelnet.engines.sql").select
-
-        query: str = select([(self.operation, [0])], table=table, set=set, value=value, dialect=dialect)
-        return query
+        return select([(self.operation, [0])], table=table, set=set, value=value, dialect=dialect)
 
     @property
     def domain(self) -> str:
@@ -360,7 +356,7 @@ class LearnedLaw(Configurable):
 
     @property
     def _is_curve(self) -> bool:
-        return not formula.is_short(self.operation.bijection)
+        return not self.operation.bijection.is_short
 
     def _is_outside(self, x: float) -> bool:
         return self.seen is not None and not bool(self.seen.covers(torch.tensor(x, dtype=torch.float64)))

@@ -24,7 +24,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from abelnet.discovery.formula import is_short
 from abelnet.discovery.report import LearnedLaw
 from abelnet.discovery.screening import CUT, ROUNDING, Screening, choose_noise, log_likelihood, scale_of, screen
 from abelnet.discovery.search import Search, learn_law
@@ -133,7 +132,7 @@ class _Fitted:
         self.scale = scale_of((self.residuals / self.units)[kept])
         center = float(np.median(target))
         tolerance = CUT * self.scale * self.units + ROUNDING * (np.abs(target) + abs(center))
-        if not is_short(law.operation.bijection):
+        if not law.operation.bijection.is_short:
             tolerance += _CURVE_ERROR * scale_of(target - center)
         self.agree: Mask = np.abs(self.residuals) <= tolerance
 

@@ -8,8 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from abelnet.engines.expressions import Fold, symbolic_fold
 from abelnet.operation import Operation
+from abelnet.sql.folds import Fold, symbolic_fold
 from abelnet.symbols import unfolded
 
 if TYPE_CHECKING:

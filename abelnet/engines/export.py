@@ -32,7 +32,7 @@ def export_law(
         table: Name of the table, for SQL.
         set: Columns that tell its sets apart; one set of all rows if empty.
         value: Column of each coordinate; by default ``value``, or the names of the coordinates.
-        dialect: Dialect of SQL, a key of :data:`~abelnet.engines.sql.DIALECTS`.
+        dialect: Dialect of SQL, a key of :data:`~abelnet.sql.DIALECTS`.
 
     Example:
         >>> model = LawRegressor().fit([[1, 2], [2, 2], [3, 1], [2, 3], [4, 1]], [3, 4, 4, 5, 5])

@@ -15,15 +15,14 @@ import torch
 
 from abelnet.bijections import Generator
 from abelnet.discovery.estimator import LawRegressor
-from abelnet.discovery.formula import is_short
 from abelnet.discovery.seen import Seen
 from abelnet.engines.database import DatabaseError, MemoryLimitError
 from abelnet.engines.folding import fold_states
 from abelnet.engines.reading import FaultError, Table
-from abelnet.engines.sql import aggregate_query
 from abelnet.errors import AbelnetError
 from abelnet.laws import Maximum
 from abelnet.operation import Operation
+from abelnet.sql import aggregate_query
 
 _FIRST = 1000  # rows, from which sizes and signs are expected
 _FEW = 100  # one of so many sets may be left to running states
@@ -43,7 +42,7 @@ def aggregate(table: Table, model: LawRegressor) -> int:
         model: The fitted model.
     """
     # A curve has a query as well, but of hundreds of kilobytes, which takes DuckDB twice as long as states.
-    if not all(is_short(law.operation.bijection) for law in model.laws_):
+    if not all(law.operation.bijection.is_short for law in model.laws_):
         return fold_states(table, model)
     names, database = ["s", *table.numbers[: table.columns.dim]], table.database
     database.run(f"CREATE OR REPLACE TEMP TABLE first AS SELECT {', '.join(names)} FROM ({table.rows}) LIMIT {_FIRST}")
@@ -133,9 +132,10 @@ def _is_covered(number: str, seen: Seen) -> str:
 
 
 def _exact_sum(number: str, exponent: int) -> str:
-    r"""Returns the exact sum of numbers as DuckDB's SQL, or NULL if one of them is much larger or smaller than expected.
+    r"""Returns the exact sum of numbers in SQL, or NULL if one of them is much larger or smaller than expected.
 
-    Numbers are rounded to multiples of a power of 2, by less than :math:`10^{-14}` of their size, and summed as integers.
+    Numbers are rounded to multiples of a power of 2, by less than :math:`10^{-14}` of their size, and summed as
+    integers.
     """
     low, high = math.ldexp(1.0, exponent + _SMALLEST), math.ldexp(1.0, exponent + _LARGEST)
     unit = exponent + _SMALLEST - _DIGITS

@@ -22,13 +22,13 @@ from abelnet.discovery.vectors.report import LearnedVectorLaw
 from abelnet.engines.columns import Columns
 from abelnet.engines.export import export_law
 from abelnet.engines.learning import learn_table
-from abelnet.engines.sql import DIALECTS
 from abelnet.engines.text import parse_number
 from abelnet.errors import AbelnetError, ExtrapolationWarning
 from abelnet.explore.tables import stored
 from abelnet.explore.tasks import Arguments
 from abelnet.explore.views import section_view
 from abelnet.reporting.laws import law_report
+from abelnet.sql import DIALECTS
 
 _KEPT = 16  # laws that can be tried on numbers; the oldest is forgotten
 _MOST_ELEMENTS = 10_000  # of a set to try

@@ -9,7 +9,6 @@ import typer
 
 from abelnet import cli
 from abelnet.cli.help import completing
-from abelnet.engines.sql import DIALECTS
 from abelnet.experiments.analogies.experiment import MODELS as ANALOGY_MODELS
 from abelnet.experiments.graphs.data import TASKS as GRAPH_TASKS
 from abelnet.experiments.graphs.models import FORMS
@@ -18,6 +17,7 @@ from abelnet.experiments.sets.data import TASKS as SET_TASKS
 from abelnet.experiments.sets.models import AGGREGATIONS as SET_MODELS
 from abelnet.experiments.synthetic.comparison import MODELS
 from abelnet.experiments.synthetic.data import OPERATIONS
+from abelnet.sql import DIALECTS
 
 
 @pytest.mark.parametrize(

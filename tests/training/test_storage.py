@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
+from sql_engines import postgres_server
 
 from abelnet import AbelnetError
 from abelnet.training.storage import StorageSearch
@@ -86,32 +82,10 @@ def test_a_database_that_cannot_be_reached(tmp_path: Path) -> None:
             StorageSearch(url, "parabola", SPACE, trials=1)
 
 
-@contextmanager
-def postgres() -> Iterator[str]:
-    """Starts a server on a socket in a folder of its own; as the user postgres if this one is root."""
-    programs = max(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
-    user: dict[str, Any] = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        folder.chmod(0o777)
-
-        def call(program: str, *arguments: str) -> None:
-            command = [str(programs / program), "-D", str(folder / "data"), *arguments]
-            subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, **user)
-
-        call("initdb", "-U", "tester", "-A", "trust", "-N", "-E", "UTF8", "--locale=C")
-        settings = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off -p 54331"
-        call("pg_ctl", "-w", "-l", str(folder / "log"), "-o", settings, "start")
-        try:
-            yield f"postgresql+psycopg://tester@/postgres?host={folder}&port=54331"
-        finally:
-            call("pg_ctl", "-w", "-m", "immediate", "stop")
-            shutil.rmtree(folder / "data", ignore_errors=True)
-
-
 @WITH_POSTGRES
 def test_three_workers_on_postgres_of_which_one_is_killed() -> None:
-    with postgres() as url:
+    with postgres_server() as (folder, port):
+        url = f"postgresql+psycopg://tester@/postgres?host={folder}&port={port}"
         workers = [
             subprocess.Popen([sys.executable, "-c", WORKER, url, "30"], stdout=subprocess.PIPE, text=True)
             for _ in range(3)

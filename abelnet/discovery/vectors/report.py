@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -26,6 +25,7 @@ from abelnet.discovery.seen import Seen
 from abelnet.errors import AbelnetError
 from abelnet.multisets import Multisets
 from abelnet.operation import Operation
+from abelnet.sql import select
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -208,12 +208,8 @@ class LearnedVectorLaw(Configurable):
             >>> print(LearnedVectorLaw(center, names, [0, 0], [1, 1]).sql(table="bodies", set="system"))
             SELECT ... AS "result_mass", ... AS "result_place" FROM (SELECT ... FROM "bodies" GROUP BY "system") AS "q"
         """
-        # By its name: rooms below do not import engines.
-        select = import_module("abelnet.engines.sql").select
-
         places, names = range(self.dim), list(value or self.names)
-        query: str = select([(self.operation, places)], table=table, set=set, value=names, dialect=dialect)
-        return query
+        return select([(self.operation, places)], table=table, set=set, value=names, dialect=dialect)
 
     @property
     def python(self) -> str:

@@ -34,7 +34,7 @@ from abelnet.training import Settings, train
 
 # Sets to test at once.
 _TEST_BATCH = 256
-# Validation sets are few: of each, points are drawn this many times.
+# Sets are few: of each, points are drawn this many times to test a model.
 _DRAWS = 5
 
 _ACCURACY = float | int | None
@@ -145,7 +145,7 @@ def _run_unit(experiment: Experiment, folder: Path, data: Path | None, unit: tup
         **dict(zip(("task", "model"), unit, strict=True)),
         **chosen,
         "tried": [{key: one[key] for key in (*chosen, "validation")} for one in tried],
-        "runs": [best, *(trained(*chosen.values(), number) for number in range(1, runs))],
+        "runs": [best, *(trained(best["lr"], best["weight_decay"], number) for number in range(1, runs))],
     }
     content["seconds"] = float(sum(one["seconds"] for one in (*tried, *content["runs"][1:])))
     write_json(_part(folder, unit), content)
@@ -205,7 +205,7 @@ def _trained(
         "weight_decay": decay,
         "parameters": count_parameters(network),
         "validation": sum(validated) / len(validated) if validated and len(sets.validation) else None,
-        "accuracies": {place: accuracy(sets.test, count) if is_finite else None for place, count in task.tests.items()},
+        "accuracies": {place: accuracy(sets.test, n, _DRAWS) if is_finite else None for place, n in task.tests.items()},
         "tested": len(sets.test),
         "seconds": time.process_time() - begin,
     }

@@ -11,8 +11,8 @@ import sympy
 from sympy import Piecewise, Rational, Symbol, exp, log, sqrt
 
 from abelnet import AbelnetError
-from abelnet.engines.sql import DIALECTS
-from abelnet.engines.sql.printing import SQLPrinter, literal
+from abelnet.sql import DIALECTS
+from abelnet.sql.printing import SQLPrinter, literal
 
 x, y = Symbol("x", real=True), Symbol("y", real=True)
 EXPRESSIONS = [

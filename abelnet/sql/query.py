@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from abelnet.engines.expressions import Fold, Total, symbolic_fold, unsigned
-from abelnet.engines.sql.dialects import DIALECTS, Dialect
 from abelnet.errors import AbelnetError
 from abelnet.operation import Operation
+from abelnet.sql.dialects import DIALECTS, Dialect
+from abelnet.sql.folds import Fold, Total, symbolic_fold, unsigned
 
 if TYPE_CHECKING:
     from sympy import Expr
 
-    from abelnet.engines.sql.printing import SQLPrinter
+    from abelnet.sql.printing import SQLPrinter
 
 Laws = Sequence[tuple[Operation, Sequence[int]]]
 Names = str | Sequence[str]
@@ -188,7 +188,7 @@ class _Query:
     def _written(
         self, folds: Sequence[Fold], write: Callable[[Fold, SQLPrinter], Columns], is_last: bool
     ) -> tuple[Columns, Counter[str]]:
-        from abelnet.engines.sql.printing import SQLPrinter
+        from abelnet.sql.printing import SQLPrinter
 
         columns: Columns = {}
         used: Counter[str] = Counter()

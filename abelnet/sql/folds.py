@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import torch
 
 from abelnet.bijections.slopes import FROM_ZERO
-from abelnet.discovery.formula import is_short
 from abelnet.errors import AbelnetError
 from abelnet.operation import Operation
 from abelnet.symbols import is_between, named_function, symbolic_number, unfolded
@@ -119,7 +118,7 @@ def _folded(operation: Operation, coordinates: Sequence[int]) -> Fold:
         *(bijection.is_defined_expression(plain[i] if elementwise else plain, i) for i in places)
     )
     # Pieces of a curve, of which there may be hundreds, would each repeat the maps before it.
-    first, *others = bijection.parts() if elementwise and not is_short(bijection) else [bijection]
+    first, *others = bijection.parts() if elementwise and not bijection.is_short else [bijection]
     given, images = x, [first.expression(x[i] if elementwise else x, i) for i in places]
     for k, part in enumerate(others, 1):
         given = [sympy.Symbol(f"a{suffix}_{k}", real=True) for suffix in suffixes]
@@ -164,7 +163,7 @@ def _folded(operation: Operation, coordinates: Sequence[int]) -> Fold:
             known = "positive" if positive else "nonnegative" if state.is_nonnegative else "real"
             states.append(sign * sympy.Symbol(f"t{name}", **{known: True}))
         fold.latent[f"w{suffix}"] = law.lower_expression(*states, dimension=i)
-        if is_short(bijection):  # where the end of the domain of the law is, a curve does not tell exactly
+        if bijection.is_short:  # where the end of the domain of the law is, a curve does not tell exactly
             own = law.contains_expression(sympy.Symbol(f"u{suffix}", real=True), i)
             if own != sympy.true:
                 condition = own.xreplace(

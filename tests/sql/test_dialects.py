@@ -21,7 +21,7 @@ from vector_laws import draw as draw_vectors
 
 from abelnet import AbelianGroup, LawRegressor, Operation
 from abelnet.bijections import FAMILIES
-from abelnet.engines.sql import DIALECTS, select
+from abelnet.sql import DIALECTS, select
 
 needs_engines = pytest.mark.skipif("ABELNET_ENGINES" not in os.environ, reason="run by make test-engines")
 

@@ -26,7 +26,7 @@ from abelnet import (
 )
 from abelnet.bijections import FAMILIES
 from abelnet.bijections.terms import Curve, Monomial, Power
-from abelnet.engines.sql import aggregate_query, quote, select
+from abelnet.sql import aggregate_query, quote, select
 
 FORMS = {"sum": Sum(), "mean": Mean(), "shifted sum": Polynomial(0.0, 0.37), "product": Polynomial(-0.7, 0.3)}
 

@@ -18,8 +18,8 @@ from sympy import Add, Expr, Float, Integer, Mul, Or, Pow, Rational, Symbol, tru
 from sympy.printing.precedence import PRECEDENCE, precedence
 from sympy.printing.str import StrPrinter
 
-from abelnet.engines.sql.dialects import Dialect
 from abelnet.errors import AbelnetError
+from abelnet.sql.dialects import Dialect
 
 # Some engines know hyperbolic functions in lower case only.
 _NAMES = {
@@ -75,7 +75,7 @@ class SQLPrinter(StrPrinter):  # type: ignore[misc]
 
     Example:
         >>> from sympy import Symbol, exp
-        >>> from abelnet.engines.sql import DIALECTS
+        >>> from abelnet.sql import DIALECTS
         >>> x = Symbol("x", real=True)
         >>> SQLPrinter({"x": '"price"'}, DIALECTS["duckdb"]).doprint(2 * x**2 + exp(-x) / 3)
         '2 * "price" * "price" + EXP(-"price") / 3'
