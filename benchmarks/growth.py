@@ -70,9 +70,9 @@ def draw(path: Path, found: dict[str, Measured]) -> None:
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), constrained_layout=True)
     for name, rows in found.items():
         if "rows" in name:
-            for axis, column in zip(axes, (1, 3), strict=True):
+            for axis, column in zip(axes, (2, 3), strict=True):
                 axis.plot([one[0] / 1e6 for one in rows], [one[column] for one in rows], "o-", label=name.split(",")[0])
-    for axis, label in zip(axes, ("whole command (s)", "largest process (MB)"), strict=True):
+    for axis, label in zip(axes, ("whole command (s of all cores)", "largest process (MB)"), strict=True):
         axis.set(xlabel="rows (millions)", ylabel=label, ylim=(0, None))
         axis.legend()
         axis.grid(alpha=0.3)

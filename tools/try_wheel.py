@@ -9,11 +9,11 @@ from __future__ import annotations
 __all__ = ["COMMANDS", "main"]
 
 import importlib
+import json
 import math
 import os
 import pkgutil
 import random
-import re
 import signal
 import subprocess
 import sys
@@ -53,15 +53,20 @@ COMMANDS: list[tuple[str, str]] = [
     ("words evaluate --limit 5000", ""),
     ("words evaluate --limit 5000 --shots 3", ""),
     ("words convert vectors.txt vectors.safetensors", ""),
-    ("explore --port 0 --no-browser", ""),
+    ("explore --help", ""),  # the page itself is served below
 ]
-# Commands that run until they are interrupted.
-_SERVERS = ("explore",)
+_SUMS = "a,b,s\n" + "".join(f"{i},{i * i},{i + i * i}\n" for i in range(20))
+# Tasks of the page, with their arguments.
+TASKS = {
+    "learn": {"text": _SUMS, "values": ["a", "b"], "targets": ["s"]},
+    "analogies": {"pairs": ["man:woman"], "words": ["king"]},
+    "multisets": {"operation": "sum", "size": 100, "seed": 0},
+}
 
 
 def main() -> None:
-    """Runs all commands, then imports all modules."""
-    wrong = _imports()
+    """Imports all modules, serves the page, and runs all commands."""
+    wrong = _imports() + _page()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _write_inputs(folder)
@@ -76,21 +81,10 @@ def _runs(arguments: str, extra: str, folder: Path) -> bool:
     command = [str(Path(sys.executable).parent / "abelnet"), *arguments.split()]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     start = time.monotonic()
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment | {"HOME": str(folder)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+    done = subprocess.run(
+        command, cwd=folder, env=environment | {"HOME": str(folder)}, capture_output=True, text=True, check=False
     )
-    serves = command[1] in _SERVERS
-    page = _visit(process) if serves else ""
-    output, errors = process.communicate()
-    done = subprocess.CompletedProcess(command, process.returncode, page + output, errors)
-    if serves:
-        right = done.returncode == 130 and bool(page) and done.stderr == "abelnet: interrupted\n"
-    elif extra:
+    if extra:
         hint = f'pip install "abelnet[{extra}]"'
         right = done.returncode == 2 and done.stderr.count("\n") == 1 and hint in done.stderr and not done.stdout
     else:
@@ -102,17 +96,22 @@ def _runs(arguments: str, extra: str, folder: Path) -> bool:
     return right
 
 
-def _visit(process: subprocess.Popen[str]) -> str:
-    """Reads the page of a server, and interrupts it; returns its first line, empty if there is no page."""
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    address = re.search(r"http://\S+", line)
-    try:
-        found = address is not None and b"<html" in urllib.request.urlopen(address[0], timeout=60).read().lower()
-    except OSError:
-        found = False
-    process.send_signal(signal.SIGINT)
-    return line if found else ""
+def _page() -> int:
+    """Serves the page and runs its tasks; returns how many fail."""
+    command = [str(Path(sys.executable).parent / "abelnet"), "explore", "--no-browser", "--port", "0"]
+    wrong = 0
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[1]
+        for name, given in TASKS.items():
+            headers = {"Content-Type": "application/json"}
+            request = urllib.request.Request(f"{address}api/{name}", json.dumps(given).encode(), headers)
+            with urllib.request.urlopen(request) as response:
+                answer = json.loads(response.read().splitlines()[-1])
+            print(f"== {'ok' if 'result' in answer else 'WRONG'}: task {name} of the page", answer.get("error", ""))
+            wrong += "result" not in answer
+        process.send_signal(signal.SIGINT)
+    return wrong + (process.returncode != 130)
 
 
 def _imports() -> int:

@@ -28,7 +28,7 @@ from abelnet.experiments.synthetic.data import OPERATIONS, Learned, draw, learn,
 from abelnet.files import read_json, write_json
 from abelnet.operation import Operation
 from abelnet.saving import load
-from abelnet.words.evaluation import offset
+from abelnet.words.models import AnalogyModel, Offset
 from abelnet.words.vectors import WordVectors
 
 _NETWORKS = ("agn", "asn", "deepsets")  # in the order in which they start, longest first
@@ -127,8 +127,8 @@ def reproduce(
             on_unit=on_unit,
             on_progress=lambda part: show(_TRAINED + part * (_ANSWERED - _TRAINED)),
         )
-        models: dict[str, Any] = {
-            MODELS[name].title: offset if name == "wv" else load(parts / "analogies" / "models" / f"{name}-{seed}")
+        models: dict[str, AnalogyModel] = {
+            MODELS[name].title: Offset() if name == "wv" else load(parts / "analogies" / "models" / f"{name}-{seed}")
             for name in _SHOWN
         }
     vectors = WordVectors.default()

@@ -144,7 +144,7 @@ def chart_element(chart: Chart) -> Element:
         low, high = (min(1.0, max(0.0, x.place(end))) for end in chart.shaded)
         band = {"x": f"{box.across(low):.1f}", "y": f"{box.top:.1f}", "height": f"{_PLOT_HEIGHT}", "opacity": ".1"}
         SubElement(svg, "rect", {**band, "width": f"{(high - low) * (box.right - box.left):.1f}"})
-    for one in marked:
+    for one in sorted(marked, key=lambda one: one.kind != "dashed"):  # under the others
         one.draw(svg, box, x, y)
     if not any(one.points for one in marked):
         middle = (box.left + box.right) / 2, (box.top + box.bottom) / 2

@@ -59,7 +59,8 @@ def markdown_report(report: Report) -> str:
         for title, code in section.listings.items():
             blocks += [f"### {_escaped(title)}", _fenced(code)]
         if section.commands:
-            blocks.append(f"Made by {' '.join(f'`{command}`' for command in section.commands)}")
+            first, *others = (f"`{command}`" for command in section.commands)
+            blocks.append(f"Made by {first}" + (f"; see also {' '.join(others)}" if others else ""))
     return "\n\n".join(blocks) + "\n"
 
 

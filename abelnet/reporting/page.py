@@ -88,8 +88,8 @@ def _add_section(main: Element, section: Section, number: int) -> None:
     if section.commands:
         made = SubElement(parent, "p", {"class": "made"})
         made.text = "Made by "
-        for command in section.commands:
-            _add(made, "code", command).tail = " "
+        for i, command in enumerate(section.commands):
+            _add(made, "code", command).tail = "; see also " if i == 0 and len(section.commands) > 1 else " "
 
 
 def _add_figures(parent: Element, section: Section) -> None:
@@ -109,7 +109,7 @@ def _add_table(parent: Element, table: Table) -> None:
     box = SubElement(parent, "div", {"class": "scroll", "tabindex": "0", "role": "group"})
     box.set("aria-label", printable(" ".join(table.title.splitlines())))
     rows = SubElement(box, "table")
-    _add(rows, "caption", table.title)
+    _add(SubElement(rows, "caption"), "span", table.title)
     head = SubElement(SubElement(rows, "thead"), "tr")
     for column in table.columns:
         # A heading without text is no heading.

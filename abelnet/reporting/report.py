@@ -24,7 +24,7 @@ class Section:
         formula: Formula as MathML, shown on the page only; the facts or the text have it in plain text.
         facts: What is known, each with its name.
         listings: Source code by title, folded on the page.
-        commands: Commands that make what is shown.
+        commands: The command that makes what is shown, then others that make more of it.
     """
 
     heading: str = ""

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 
 from abelnet.discovery.formula import number
+from abelnet.experiments.analogies.experiment import MODELS as ANALOGY_MODELS
 from abelnet.experiments.published import best_published, published
 from abelnet.experiments.reproduction import Reproduction
 from abelnet.experiments.returns import RETURNS
@@ -76,7 +77,7 @@ def _networks(result: Reproduction) -> Section:
         "reproduce-full.",
     ]
     return Section(
-        "Five operations", tables=[_network_table(result)], notes=notes, commands=[f"abelnet reproduce{_seed(result)}"]
+        "Five operations", tables=[_network_table(result)], notes=notes, commands=_made(result, "abelnet synthetic")
     )
 
 
@@ -123,7 +124,9 @@ def _sizes(result: Reproduction) -> Section:
         "square of the true results, since products of many numbers are large; curves end where a network gives no "
         "finite result or results are beyond single precision. 10⁻¹⁶ is the rounding of double precision."
     ]
-    return Section("Error against multiset size", figures=charts, notes=notes, commands=["abelnet synthetic"])
+    return Section(
+        "Error against multiset size", figures=charts, notes=notes, commands=_made(result, "abelnet synthetic")
+    )
 
 
 _EPSILON = 2.0**-53  # rounding of double precision
@@ -139,7 +142,9 @@ def _curves(result: Reproduction) -> Section:
         "The operation determines φ of a group up to a factor, and that of a semigroup up to a power: the learned "
         "curve is scaled, or raised, to be closest to the true one."
     ]
-    return Section("Learned φ against the true one", figures=charts, notes=notes, commands=["abelnet synthetic"])
+    return Section(
+        "Learned φ against the true one", figures=charts, notes=notes, commands=_made(result, "abelnet synthetic")
+    )
 
 
 def _laws(result: Reproduction) -> Section:
@@ -171,7 +176,7 @@ def _laws(result: Reproduction) -> Section:
     note = (
         "No network is trained for these: a closed form says whether any law fits, and which, and candidates compete."
     )
-    return Section("Evidence for each law", tables=[table], notes=[note], commands=["abelnet learn TABLE --out law"])
+    return Section("Evidence for each law", tables=[table], notes=[note], commands=_made(result))
 
 
 def _certificates(result: Reproduction) -> Section:
@@ -185,7 +190,7 @@ def _certificates(result: Reproduction) -> Section:
         tables=[certificate_table(one) for one in result.certificates],
         figures={f"certificate {i}": certificate_chart(one) for i, one in enumerate(result.certificates, 1)},
         notes=notes,
-        commands=["abelnet certify cbrt --size 100"],
+        commands=_made(result, "abelnet certify cbrt --size 100"),
     )
 
 
@@ -198,15 +203,43 @@ def _analogies(result: Reproduction) -> Section:
         "a : b = c : ?, answered over 30,078 words of GloVe that ship with the package. Models are trained for "
         f"{result.epochs} epochs on 60 % of the Google pairs and tested on 20 %. WV is b − a + c; WV+MLP and WV+AGN "
         "are the paper's; the anchored group starts from WV and is trained to stay close to it.",
-        "The paper's own figures are of word2vec vectors of 300 dimensions, trained on BATS: they are in the report of "
-        "abelnet analogies run, which takes vectors and BATS from your disk.",
+        "The paper's figures are of other vectors and other training pairs, so they are beside ours for orientation; "
+        "abelnet analogies run takes such vectors, and BATS, from your disk.",
     ]
     return Section(
         "Word analogies",
-        tables=analogy_tables(result.analogies),
+        tables=[_paper_analogies(result), *_accuracies(result)],
         notes=notes,
-        commands=["abelnet analogies run --vectors FILE --bats FOLDER"],
+        commands=_made(result, "abelnet analogies run --vectors FILE --bats FOLDER"),
     )
+
+
+def _paper_analogies(result: Reproduction) -> Table:
+    """Returns the overall accuracies beside the published ones, whose vectors and pairs are others."""
+    titles = {row["model"]: ANALOGY_MODELS[row["model"]].title for row in result.analogies["rows"]}
+    rows = []
+    for setting, candidates in (("all_candidates", "all"), ("excluding_abc", "but a, b, c")):
+        tables = {row["model"]: row["tables"][0] for row in result.analogies["rows"]}
+        ours = {
+            model: (table["correct"][setting]["Overall"], table["questions"]["Overall"])
+            for model, table in tables.items()
+        }
+        sets = [(f"{next(iter(tables.values()))['title']}, GloVe, ours", ours)]
+        for name, theirs in published()["analogies"].items():
+            if isinstance(theirs, dict) and setting in theirs:
+                overall = theirs[setting]["Overall"]
+                found = {model: (overall[model], overall["questions"]) for model in titles if model in overall}
+                sets.append((f"{name}, word2vec, paper", found))
+        for title, counts in sets:
+            percent = {model: 100 * correct / asked for model, (correct, asked) in counts.items()}
+            best = max(percent.values())
+            cells = [
+                Cell(f"{percent[model]:.1f}", percent[model] == best) if model in percent else Cell("–")
+                for model in titles
+            ]
+            rows.append([Cell(title), Cell(candidates), *cells])
+    columns = [Column("questions"), Column("candidates"), *(Column(title, "right") for title in titles.values())]
+    return Table("Overall accuracy (%), beside the paper's", columns, rows)
 
 
 def _shots(result: Reproduction) -> Section:
@@ -232,7 +265,7 @@ def _shots(result: Reproduction) -> Section:
         tables=[_shot_table(result)],
         figures=charts,
         notes=notes,
-        commands=["abelnet words evaluate --method joined --model wv --model agn --shots 5"],
+        commands=_made(result, "abelnet words evaluate --method joined --model wv --model agn --shots 5"),
     )
 
 
@@ -269,7 +302,7 @@ def _answers(result: Reproduction) -> Section:
         "Some analogies",
         tables=[table],
         notes=[note],
-        commands=["abelnet words ask king man woman --model agn"],
+        commands=_made(result, "abelnet words ask king man woman --model agn"),
     )
 
 
@@ -331,8 +364,9 @@ def _law_table(result: Reproduction) -> Table:
     )
 
 
-def _seed(result: Reproduction) -> str:
-    return f" --seed {result.seed}" if result.seed else ""
+def _made(result: Reproduction, *more: str) -> list[str]:
+    """Returns the command that makes a section, and others that make more of it."""
+    return [f"abelnet reproduce --seed {result.seed}", *more]
 
 
 def _marked(errors: Sequence[float]) -> list[Cell]:

@@ -118,7 +118,7 @@ def test_a_refusal_is_a_result() -> None:
     lines = [f"{a},{b},{a + 3 * b}" for a in range(1, 6) for b in range(1, 6)]
     found = task("learn", text="a,b,y\n" + "\n".join(lines), values=["a", "b"], targets=["y"])
     assert "the nearest law explains" in found["refusal"]
-    assert found["refusal"][0].isupper()
+    assert not found["refusal"][0].islower()
     assert found["details"]
     assert "laws" not in found
     assert "\n" not in found["refusal"]

@@ -66,7 +66,7 @@ def test_winners_are_strong_and_columns_aligned() -> None:
     page = html_page(Report("t", [Section(tables=[Table("e", columns, [[Cell("AGN"), Cell("1", winner=True)]])])]))
     assert '<th scope="row">AGN</th><td class="right"><strong>1</strong></td>' in page
     assert '<th scope="col">model</th><th scope="col" class="right">RMSE</th>' in page
-    assert "<caption>e</caption>" in page
+    assert "<caption><span>e</span></caption>" in page
 
 
 def test_figures_are_in_the_page() -> None:
