@@ -68,7 +68,8 @@ def _reason(error: Exception) -> str:
     """Returns what is wrong; DuckDB writes what failed on another thread as JSON after its message.
 
     Example:
-        >>> _reason(DatabaseError('IO Error: {"exception_message":"Could not write file \\\\"r.csv\\\\": File too large"}'))
+        >>> text = '{"exception_message":"Could not write file \\\\"r.csv\\\\": File too large"}'
+        >>> _reason(DatabaseError(f"IO Error: {text}"))
         'Could not write file "r.csv": File too large'
     """
     text = str(error).splitlines()[0]
