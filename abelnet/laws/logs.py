@@ -164,7 +164,7 @@ class PeakSum:
 
     def merge(self, state: Tensor, other: Tensor) -> Tensor:
         """Merges two states into that of the union of their multisets."""
-        return self.gather(torch.stack(torch.broadcast_tensors(state, other), -2))
+        return self.gather(torch.stack((state, other), -2))
 
     def remove(self, state: Tensor, other: Tensor) -> Tensor:
         """Returns the state of a multiset without a part of it."""
