@@ -18,6 +18,7 @@ from abelnet.bijections.terms import Factor, Term
 from abelnet.checks import check_count, check_dtype, check_finite, check_integers, check_range, check_values
 from abelnet.errors import AbelnetError
 from abelnet.laws import Law
+from abelnet.laws.logs import PeakSum
 from abelnet.snapshots import Snapshot, bytes_of, has_same_bits, named_tensors
 
 P = ParamSpec("P")
@@ -39,8 +40,9 @@ class Accumulator:
     r"""Streaming, mergeable aggregate of elements, in any order and in any number of parts.
 
     It keeps one running state of the law in float64, whatever the length of the stream: adding is
-    :math:`S \leftarrow S + \varphi(x)` for a group, and removing subtracts the same. States of two streams merge, so a
-    stream can be split over processes. No gradients are tracked, since their memory would grow with the stream;
+    :math:`S \leftarrow S + \varphi(x)` for a group, and removing subtracts the same. Exponentials and powers are
+    measured from the largest so far, so that nothing overflows. States of two streams merge, so a stream can be split
+    over processes. No gradients are tracked, since their memory would grow with the stream;
     ``reduce`` has them. The state is valid for the parameters it was created with: once they change, as in training,
     every method raises an error, and a new accumulator must be created.
 
@@ -65,8 +67,11 @@ class Accumulator:
 
     def __init__(self, bijection: Bijection, law: Law, shape: tuple[int, ...] = ()) -> None:
         self._bijection, self._law, self._shape = bijection, law, torch.Size(shape)
+        logs = law.in_logs() if bijection.folds_in_logs else None
+        self._in_logs = logs is not None
+        self._states: Law | PeakSum = law if logs is None else PeakSum(logs.exponent)  # what merges them
         like = next(bijection.parameters(), torch.empty(0))
-        self._state = law.empty(bijection.dim).to(like.device).expand(*shape, -1).clone()
+        self._state = self._states.empty(bijection.dim).to(like.device).expand(*shape, -1).clone()
         self._dtype = like.dtype
         self._started_with = Snapshot(bijection, law)
         self._lock = threading.RLock()
@@ -75,7 +80,7 @@ class Accumulator:
     @_alone
     def add(self, x: Tensor) -> None:
         """Adds one element (to each accumulator), with shape :math:`(*, d)`."""
-        self._state = self._law.merge(self._state, self._lift(x, ()))
+        self._state = self._states.merge(self._state, self._lift(x, ()))
         self.count += 1
 
     @_alone
@@ -84,7 +89,7 @@ class Accumulator:
         n = values.shape[-2] if isinstance(values, Tensor) and values.ndim > 1 else -1
         states = self._lift(values, (n,))
         if n > 0:
-            self._state = self._law.merge(self._state, self._law.gather(states))
+            self._state = self._states.merge(self._state, self._states.gather(states))
         self.count += n
 
     @_alone
@@ -105,7 +110,7 @@ class Accumulator:
             got = f"{tuple(index.shape)} and {tuple(values.shape)}"
             raise AbelnetError(f"index, values: expected shapes (N) and (N, {self._bijection.dim}), got {got}")
         check_range("index", index, self._shape[0])
-        self._state = self._law.scatter(self._state, index, self._encode(values))
+        self._state = self._states.scatter(self._state, index, self._encode(values))
         self.count += len(index)
 
     @_alone
@@ -113,7 +118,7 @@ class Accumulator:
         """Appends empty accumulators to the :math:`G` existing ones, up to ``count`` in total."""
         self._check_row("grow")
         count = check_count("count", count, self._shape[0])
-        more = self._law.empty(self._bijection.dim).to(self._state.device).expand(count - self._shape[0], -1)
+        more = self._states.empty(self._bijection.dim).to(self._state.device).expand(count - self._shape[0], -1)
         self._state, self._shape = torch.cat((self._state, more)), torch.Size([count])
 
     @_alone
@@ -124,7 +129,7 @@ class Accumulator:
             raise AbelnetError("remove: expected an element that was added before, got none; the accumulator is empty")
         if not self._law.has_removal:
             raise AbelnetError(f"remove: expected a law whose states can be subtracted, got {self._law.name}")
-        self._state = self._state - self._lift(x, ())
+        self._state = self._states.remove(self._state, self._lift(x, ()))
         self.count -= 1
 
     def merge(self, other: Accumulator) -> None:
@@ -148,7 +153,7 @@ class Accumulator:
             difference = _difference(mine, theirs)
             if difference is not None:
                 raise AbelnetError(f"other: expected the same {name}, got a different one: {difference}")
-        self._state = self._law.merge(self._state, other._state.to(self._state.device))
+        self._state = self._states.merge(self._state, other._state.to(self._state.device))
         self.count += other.count
 
     @_alone
@@ -159,7 +164,8 @@ class Accumulator:
         if self.count == 0 and self._law.identity(self._bijection.dim) is None:
             raise AbelnetError(f"value: expected at least one element, since {self._law.name} has no identity")
         like = next(self._bijection.parameters(), torch.empty(0, dtype=self._dtype))
-        return self._bijection.inverse(self._law.lower(self._state, like.dtype))
+        result = self._states.lower(self._state, like.dtype)
+        return self._bijection.inverse_of_log(result) if self._in_logs else self._bijection.inverse(result)
 
     @_alone
     def state_dict(self) -> dict[str, Tensor]:
@@ -219,7 +225,7 @@ class Accumulator:
         if state.shape != self._state.shape or state.dtype != self._state.dtype:
             expected = f"shape {tuple(self._state.shape)} and {self._state.dtype}"
             raise AbelnetError(f"state: expected {expected}, got {tuple(state.shape)} and {state.dtype}")
-        empty = (state.cpu() == self._law.empty(self._bijection.dim)).all(-1)
+        empty = (state.cpu() == self._states.empty(self._bijection.dim)).all(-1)
         if count == 0 and not self._law.has_removal and not bool(empty.all()):
             raise AbelnetError("state: expected the empty state, since the count is 0, got another")
         # An empty maximum is -inf. A single accumulator with elements is not empty; some of a batch may be.
@@ -249,7 +255,7 @@ class Accumulator:
         check_dtype("x", x, self._bijection)
         check_finite("x", x)
         self._dtype = x.dtype
-        return self._law.lift(self._bijection(x)).double()
+        return self._states.lift(self._bijection.log(x) if self._in_logs else self._bijection(x)).double()
 
 
 def _difference(mine: nn.Module, theirs: nn.Module) -> str | None:

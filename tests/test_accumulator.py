@@ -25,6 +25,7 @@ from abelnet import (
     Generator,
     Law,
     Maximum,
+    Mean,
     Operation,
     Polynomial,
     Product,
@@ -78,6 +79,25 @@ def test_a_long_window_does_not_drift() -> None:
             accumulator.add(x[i])
             accumulator.remove(x[i - 100])
     torch.testing.assert_close(accumulator.value(), x[-100:].sum(0), rtol=1e-6, atol=0)
+
+
+def test_exponentials_do_not_overflow_in_a_stream() -> None:
+    x = torch.tensor([[3000.0], [-4000.0], [3999.0], [4000.0]], dtype=torch.float64)
+    for law in (Sum(), Mean()):
+        operation = Operation(Generator(1, "exponential", [2.5], dtype=torch.float64), law)
+        one, many, groups = operation.accumulator(), operation.accumulator(), operation.accumulator((2,))
+        for element in x:
+            one.add(element)
+        many.add_many(x[:2])
+        rest = operation.accumulator()
+        rest.add_many(x[2:])
+        many.merge(rest)
+        groups.add_at(torch.tensor([1, 0, 1, 1]), x)
+        for found, elements in ((one, x), (many, x), (groups, None)):
+            sets = [x[[1]], x[[0, 2, 3]]] if elements is None else elements
+            torch.testing.assert_close(found.value(), operation.reduce(sets), rtol=1e-15, atol=0)
+        one.remove(x[1])
+        torch.testing.assert_close(one.value(), operation.reduce(x[[0, 2, 3]]), rtol=1e-15, atol=0)
 
 
 def test_many_side_by_side() -> None:

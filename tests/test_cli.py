@@ -73,6 +73,7 @@ def test_there_are_all_commands() -> None:
         "synthetic",
         "graphs",
         "certify",
+        "explore",
         "export",
         "universality",
         "analogies run",

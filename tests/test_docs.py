@@ -145,6 +145,20 @@ def test_links_lead_somewhere(path: Path) -> None:
             assert anchor in anchors(target), f"{path.name}: no such heading: {link}"
 
 
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_and_tests_that_are_named_exist(path: Path) -> None:
+    file = None
+    for named, test in re.findall(
+        r"`((?:abelnet|benchmarks|tests|tools)/[\w/.-]+\.\w+)?(?:::(\w+))?`", path.read_text("utf-8")
+    ):
+        if named:
+            file = ROOT / named
+            assert file.exists(), f"{path.name}: no such file: {named}"
+        if test:  # of the file that was named last
+            assert file is not None
+            assert f"def {test}(" in file.read_text(encoding="utf-8"), f"{path.name}: no such test: {test}"
+
+
 def test_every_page_is_in_the_index() -> None:
     listed = re.findall(r"^[\w-]+$", "\n".join(re.findall(r"```{toctree}\n(.*?)```", index(), re.DOTALL)), re.MULTILINE)
     assert len(listed) == len(set(listed))

@@ -17,7 +17,7 @@ FILES = {"light": ROOT / "docs" / "overview.svg", "dark": ROOT / "docs" / "overv
 WIDTH, HEIGHT = 860, 300
 SIZES = (4, 10, 50)
 # The model of ours with fewer parameters than DeepSets, and DeepSets, in two dimensions.
-MODELS = {"abelnet (AGN 4 × 32)": "AGN 4 × 32", "DeepSets": "DeepSets"}
+MODELS = {"abelnet (AGN)": "AGN 4 × 32", "DeepSets": "DeepSets"}
 DESCRIPTION = (
     "Left: elements x and y are mapped by an invertible network φ, combined by a known law such as a sum, and mapped "
     "back by the inverse. Right: test error by multiset size on a logarithmic scale, learned from sizes 2 to 4; that "

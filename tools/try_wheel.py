@@ -9,14 +9,17 @@ from __future__ import annotations
 __all__ = ["COMMANDS", "main"]
 
 import importlib
+import json
 import math
 import os
 import pkgutil
 import random
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 # Arguments of each command, and the extra that it wants; none if it has to work.
@@ -36,7 +39,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("certify law --size 10", ""),
     ("certify cbrt --size 10 --sets 100 --epochs 2", ""),
     ("universality --dim 2 --epochs 1", ""),
-    ("reproduce --epochs 1", ""),
+    ("reproduce --epochs 1 --network-epochs 2 --jobs 1", ""),
     ("synthetic --op sum --model agn --trials 1 --seeds 1 --epochs 1 --jobs 1", "tune"),
     ("graphs --task noisy_or --form aligned --model bank --seeds 1 --steps 2 --jobs 1", ""),
     ("graphs --task noisy_or --form aligned --model pna --seeds 1 --steps 2 --jobs 1", "graphs"),
@@ -49,13 +52,22 @@ COMMANDS: list[tuple[str, str]] = [
     ("words complete --pair france:paris --pair italy:rome germany --topn 3", ""),
     ("words evaluate --limit 5000", ""),
     ("words evaluate --limit 5000 --shots 3", ""),
+    ("words judge sat.txt --model wv --model agn", ""),
     ("words convert vectors.txt vectors.safetensors", ""),
+    ("explore --help", ""),  # the page itself is served below
 ]
+_SUMS = "a,b,s\n" + "".join(f"{i},{i * i},{i + i * i}\n" for i in range(20))
+# Tasks of the page, with their arguments.
+TASKS = {
+    "learn": {"text": _SUMS, "values": ["a", "b"], "targets": ["s"]},
+    "analogies": {"pairs": ["man:woman"], "words": ["king"]},
+    "multisets": {"operation": "sum", "size": 100, "seed": 0},
+}
 
 
 def main() -> None:
-    """Runs all commands, then imports all modules."""
-    wrong = _imports()
+    """Imports all modules, serves the page, and runs all commands."""
+    wrong = _imports() + _page()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _write_inputs(folder)
@@ -85,6 +97,24 @@ def _runs(arguments: str, extra: str, folder: Path) -> bool:
     return right
 
 
+def _page() -> int:
+    """Serves the page and runs its tasks; returns how many fail."""
+    command = [str(Path(sys.executable).parent / "abelnet"), "explore", "--no-browser", "--port", "0"]
+    wrong = 0
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[1]
+        for name, given in TASKS.items():
+            headers = {"Content-Type": "application/json"}
+            request = urllib.request.Request(f"{address}api/{name}", json.dumps(given).encode(), headers)
+            with urllib.request.urlopen(request) as response:
+                answer = json.loads(response.read().splitlines()[-1])
+            print(f"== {'ok' if 'result' in answer else 'WRONG'}: task {name} of the page", answer.get("error", ""))
+            wrong += "result" not in answer
+        process.send_signal(signal.SIGINT)
+    return wrong + (process.returncode != 130)
+
+
 def _imports() -> int:
     """Imports all modules and their names; returns how many neither load nor name an extra.
 
@@ -108,7 +138,7 @@ def _imports() -> int:
 
 
 def _write_inputs(folder: Path) -> None:
-    """Writes a table of returns that compound, and three word vectors."""
+    """Writes a table of returns that compound, a multiple-choice question, and three word vectors."""
     generator = random.Random(0)
     lines = ["account,return,total"]
     for account in range(60):
@@ -116,6 +146,8 @@ def _write_inputs(folder: Path) -> None:
         total = math.prod(1 + one for one in returns) - 1
         lines += [f"a{account},{one},{total!r}" for one in returns]
     (folder / "returns.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    question = "190 FROM REAL SATs\nfrance paris n:n\nbread butter n:n\nitaly rome n:n\nb\n"
+    (folder / "sat.txt").write_text(question, encoding="utf-8")
     (folder / "vectors.txt").write_text("up 0 1\ndown 0 -1\nleft 1 0\n", encoding="utf-8")
 
 

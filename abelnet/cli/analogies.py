@@ -45,7 +45,7 @@ def run(
     ] = 0,
     limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of words, most frequent first.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Number of single-threaded processes.")] = os.cpu_count() or 1,
-    quick: Annotated[bool, typer.Option("--quick", help="1 seed and 5 epochs: a look, in minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="1 seed and 5 epochs: a smoke test, not a result.")] = False,
 ) -> None:
     """Train and test the analogy models.
 

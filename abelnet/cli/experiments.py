@@ -47,10 +47,11 @@ def reproduce(
     Learns operations from multisets by DeepSets, AGN and ASN, and in closed form; word analogies from one and several
     example pairs; and the law of a table. All data ship with the package.
     """
-    from abelnet.experiments import reproduction
-    from abelnet.files import write_text
-    from abelnet.reporting.page import html_page
-    from abelnet.reporting.reproduction import reproduction_overview, reproduction_report
+    with terminal.status("loading"):
+        from abelnet.experiments import reproduction
+        from abelnet.files import write_text
+        from abelnet.reporting.page import html_page
+        from abelnet.reporting.reproduction import reproduction_overview, reproduction_report
 
     with terminal.progress("learning") as on_progress:
         result = reproduction.reproduce(
@@ -89,7 +90,7 @@ def synthetic(
     prune: Annotated[bool, typer.Option("--prune", help="Stop the worse half of each search early.")] = False,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="4 trials, 2 seeds and 30 epochs: a look, in minutes."),
+        typer.Option("--quick", help="4 trials, 2 seeds and 30 epochs: a smoke test, not a result."),
     ] = False,
 ) -> None:
     """Run the paper's synthetic experiment.
@@ -155,7 +156,7 @@ def graphs(
     steps: Annotated[int, typer.Option(min=1, help="Number of training steps.")] = 1000,
     seed: Seed = 0,
     jobs: _Jobs = _CORES,
-    quick: Annotated[bool, typer.Option("--quick", help="1 seed and 100 steps: a look, in minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="1 seed and 100 steps: a smoke test, not a result.")] = False,
 ) -> None:
     """Compare aggregations in message-passing networks.
 
@@ -222,7 +223,7 @@ def sets(
     ] = None,
     seed: Seed = 0,
     jobs: _Jobs = _CORES,
-    quick: Annotated[bool, typer.Option("--quick", help="1 run of 5 epochs: a look, in minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="1 run of 5 epochs: a smoke test, not a result.")] = False,
 ) -> None:
     """Compare aggregations in set classification.
 

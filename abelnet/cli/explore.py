@@ -24,7 +24,8 @@ def explore(
     Paste a table and see its law, complete words from example pairs, and compare models on large multisets. The page is
     served to this machine alone, and needs no network. Ctrl-C ends it.
     """
-    from abelnet.explore.server import Explorer, open_page
+    with terminal.status("loading"):
+        from abelnet.explore.server import Explorer, open_page
 
     with Explorer(port) as explorer:
         terminal.say(f"serving {explorer.address} (Ctrl-C to stop)")

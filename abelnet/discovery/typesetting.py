@@ -40,6 +40,10 @@ def mathml(
         '<math xmlns="http://www.w3.org/1998/Math/MathML" display="block" alttext="y = 2·x"><mi>y</mi><mo>=</mo><mrow>\
 <mn>2</mn><mo>\u2062</mo><mi>x</mi></mrow></math>'
     """
+    sums = sums or {}
+    inside = [*(right for _, right in equations), *sums.values()]
+    names = {str(symbol) for one in inside for symbol in one.free_symbols} - set(sums)
+    printer = _Printer(sums, digits, dots=any(len(name) > 1 for name in names))
     root = Element("math", xmlns="http://www.w3.org/1998/Math/MathML", display="block", alttext=text)
     for i, (left, right) in enumerate(equations):
         if i:
@@ -50,21 +54,23 @@ def mathml(
                 SubElement(root, "mo" if part == "∘" else "mi").text = part
         if left:
             SubElement(root, "mo").text = "="
-        root.append(_element(_Printer(right, sums or {}, digits).node(right)))
+        root.append(_element(printer.node(right)))
     return tostring(root, encoding="unicode")
 
 
 class _Printer(MathMLPresentationPrinter):  # type: ignore[misc]
     """Prints to a tree: names as they are, terms in the order of elements, short numbers."""
 
-    def __init__(self, expression: Expr, sums: Mapping[str, Expr], digits: int) -> None:
-        names = {str(symbol) for one in (expression, *sums.values()) for symbol in one.free_symbols} - set(sums)
-        super().__init__({"mul_symbol": "dot" if any(len(name) > 1 for name in names) else None})
+    def __init__(self, sums: Mapping[str, Expr], digits: int, *, dots: bool) -> None:
+        super().__init__({"mul_symbol": "dot" if dots else None})
         self._sums, self._digits = sums, digits
 
     def node(self, expression: Expr) -> Any:
         """Returns the tree of an expression."""
         return self._print(expression.replace(Function("cbrt"), cbrt))
+
+    def _print(self, expr: Any, **kwargs: Any) -> Any:
+        return super()._print(expr, **kwargs)
 
     def _as_ordered_terms(self, expr: Expr, order: Any = None) -> list[Expr]:
         terms = sorted(expr.args, key=lambda term: (*place_of(term), str(term)))
@@ -78,7 +84,7 @@ class _Printer(MathMLPresentationPrinter):  # type: ignore[misc]
         total = self._sums[sym.name]
         row = self.dom.createElement("mrow")
         row.appendChild(self._tag("mo", "∑"))
-        row.appendChild(self._print(total) if total.is_Atom or total.is_Mul else self._paren_comma_separated(total))
+        row.appendChild(self._print(total) if total.is_Atom or total.is_Mul else self._in_parentheses(total))
         return row
 
     def _print_Float(self, expr: Float) -> Any:
@@ -87,7 +93,7 @@ class _Printer(MathMLPresentationPrinter):  # type: ignore[misc]
     def _print_Sum(self, e: Sum) -> Any:
         row = self.dom.createElement("mrow")
         row.appendChild(self._tag("mo", "∑"))
-        row.appendChild(self._paren_comma_separated(e.function) if e.function.is_Add else self._print(e.function))
+        row.appendChild(self._in_parentheses(e.function) if e.function.is_Add else self._print(e.function))
         return row
 
     def _print_Indexed(self, e: Indexed) -> Any:
@@ -104,7 +110,13 @@ class _Printer(MathMLPresentationPrinter):  # type: ignore[misc]
             return super()._print_exp(expr)
         row = self.dom.createElement("mrow")  # a fraction of sums is too small in an exponent
         row.appendChild(self._tag("mi", "exp"))
-        row.appendChild(self._paren_comma_separated(*expr.args))
+        row.appendChild(self._in_parentheses(expr.args[0]))
+        return row
+
+    def _in_parentheses(self, expr: Expr) -> Any:
+        row = self.dom.createElement("mrow")
+        for part in (self._tag("mo", "("), self._print(expr), self._tag("mo", ")")):
+            row.appendChild(part)
         return row
 
     def _tag(self, name: str, text: str) -> Any:

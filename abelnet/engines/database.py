@@ -179,6 +179,8 @@ def open_database(*, apart: bool = False) -> Iterator[Database]:
         import duckdb
 
         with duckdb.connect() as connection:
+            # It would be in the midst of what a command prints.
+            connection.execute("SET enable_progress_bar = false")
             yield LocalDatabase(connection)
 
 

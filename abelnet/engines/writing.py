@@ -4,9 +4,10 @@ from __future__ import annotations
 
 __all__ = ["check_out", "write_results"]
 
+import json
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from abelnet.engines.database import Database, DatabaseError
@@ -60,8 +61,20 @@ def write_results(
     try:
         write(database, query, out, table)
     except (DatabaseError, sqlite3.Error) as error:
-        reason = str(error).splitlines()[0]
-        raise AbelnetError(f"{out}: expected a file that can be written, got: {reason:.200}") from None
+        raise AbelnetError(f"{out}: expected a file that can be written, got: {_reason(error):.200}") from None
+
+
+def _reason(error: Exception) -> str:
+    """Returns what is wrong; DuckDB writes what failed on another thread as JSON after its message.
+
+    Example:
+        >>> _reason(DatabaseError('IO Error: Async write failed: {"exception_message":"File too large"}'))
+        'File too large'
+    """
+    text = str(error).splitlines()[0]
+    with suppress(ValueError, KeyError):
+        return str(json.loads(text[text.index("{") :])["exception_message"])
+    return text
 
 
 def _without_formulas(database: Database, query: str) -> str:

@@ -126,7 +126,7 @@ def _picture(name: str, task: Task, i: int, best: Nearest) -> dict[str, str]:
         f"The two main directions of {where}: an arrow from the first to the second word of each example, and a dashed "
         f"one from {word} to the answer {found}; a cross marks the predicted place."
     )
-    return {"title": name, "about": about, "svg": draw_words(f"{word} and {found} in {where}", about, points, arrows)}
+    return {"title": name, "svg": draw_words(f"{word} and {found} in {where}", about, points, arrows)}
 
 
 def _principal(main: Tensor, places: Tensor, query: int) -> Sequence[tuple[float, float]]:

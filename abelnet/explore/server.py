@@ -174,7 +174,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refusal(HTTPStatus.NOT_FOUND, "path: no such task")
         if self.headers.get_content_type() != "application/json":
             raise _Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Content-Type: expected application/json")
-        worker, body, is_started = self.server.workers[TASKS[name].worker], self._body(), False
+        worker, is_started = self.server.workers[TASKS[name].worker], False
 
         def tell(line: dict[str, Any]) -> None:
             nonlocal is_started
@@ -185,7 +185,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
 
         try:
-            tell({"result": worker.run(name, body, lambda step, seconds: tell({"step": step, "seconds": seconds}))})
+            # The body is read when there is a place for the task: no more than those that wait are in memory.
+            found = worker.run(name, self._body, lambda step, seconds: tell({"step": step, "seconds": seconds}))
+            tell({"result": found})
         except BusyError as error:
             raise _Refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from None
         except AbelnetError as error:

@@ -25,6 +25,7 @@ from abelnet.explore.tasks import run_task
 
 # Seconds between two reports of a task that says nothing: a reader that has left is noticed.
 _PULSE = 1.0
+_CLOSED = "page: the server is shutting down"
 
 
 class BusyError(AbelnetError):
@@ -58,12 +59,14 @@ class Worker:
         """Number of the process, if it runs."""
         return None if self._process is None or self._process.poll() is not None else self._process.pid
 
-    def run(self, task: str, body: bytes, on_step: Callable[[str, float], None] | None = None) -> Any:
+    def run(
+        self, task: str, body: bytes | Callable[[], bytes], on_step: Callable[[str, float], None] | None = None
+    ) -> Any:
         """Runs a task and returns its result; raises its error.
 
         Arguments:
             task: Key of :data:`~abelnet.explore.tasks.TASKS`.
-            body: Arguments of the task as JSON.
+            body: Arguments of the task as JSON, or a function that reads them, which is called if the task may wait.
             on_step: Called with a description of each step, and the seconds since the start, about once a second.
                 Whatever it raises ends the task.
         """
@@ -71,11 +74,11 @@ class Worker:
         if not self._count.acquire(blocking=False):
             raise BusyError(f"busy: {self.waiting} requests are waiting already; try again in a moment")
         try:
-            start = time.monotonic()
+            start, given = time.monotonic(), body if isinstance(body, bytes) else body()
             while not self._turn.acquire(timeout=_PULSE):
                 say("waiting for another request to finish", time.monotonic() - start)
             try:
-                return self._run(task, body, say)
+                return self._run(task, given, say)
             except BaseException as error:
                 if not isinstance(error, AbelnetError):
                     self._end()  # it would answer what nobody waits for
@@ -125,16 +128,21 @@ class Worker:
 
     def _lost(self) -> AbelnetError:
         self._end()
+        if self._is_closed:
+            return AbelnetError(_CLOSED)
         return AbelnetError("task: its process has ended, for want of memory perhaps; try again with fewer rows")
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._is_closed:
-            raise AbelnetError("page: the server is shutting down")
+            raise AbelnetError(_CLOSED)
         if self._process is None or self._process.poll() is not None:
             # Not by multiprocessing, which would run the user's script again.
             code = f"import sys; sys.path[:] = {sys.path!r}; from abelnet.explore.workers import serve; serve()"
             self._process = subprocess.Popen(
-                [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
+                [sys.executable, "-W", "ignore", "-c", code],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=_environment(),
             )
             self._answers = queue.SimpleQueue()
             threading.Thread(target=_forward, args=(self._process.stdout, self._answers), daemon=True).start()

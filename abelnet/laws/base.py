@@ -126,6 +126,10 @@ class Law(Configurable, nn.Module, ABC):
         """Merges two states into that of the union of their multisets."""
         return state + other
 
+    def remove(self, state: Tensor, other: Tensor) -> Tensor:
+        """Returns the state of a multiset without a part of it; see :attr:`has_removal`."""
+        return state - other
+
     def gather(self, states: Tensor) -> Tensor:
         """Merges the states of a set, :math:`(*, n, k)` to :math:`(*, k)`."""
         return states.sum(-2)

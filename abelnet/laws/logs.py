@@ -2,7 +2,7 @@ r"""Sums of positive numbers that are given by their logarithms: stable folds of
 
 from __future__ import annotations
 
-__all__ = ["LogSum", "log_sum"]
+__all__ = ["LogSum", "PeakSum", "log_sum"]
 
 import math
 from dataclasses import dataclass
@@ -123,6 +123,71 @@ class LogSum:
     def unscaled(self, u: Tensor) -> Tensor:
         """Returns logarithms in units of the rate, :math:`u / k`."""
         return u if self.rate is None else u / self.rate
+
+
+@dataclass(frozen=True)
+class PeakSum:
+    r"""Running sums of positive numbers that are given by their logarithms :math:`u_i`, for streams.
+
+    The state of a multiset is the largest logarithm :math:`m` and :math:`\sum_i e^{u_i - m}`, so that nothing
+    overflows and an element can be removed; and, unless the exponent is 0, the count.
+
+    Arguments:
+        exponent: Exponent of the count, as of :class:`LogSum`.
+
+    Example:
+        >>> law = PeakSum()
+        >>> state = law.merge(*(law.lift(torch.tensor([u])) for u in (1000.0, 1000.0)))
+        >>> state, law.lower(state, torch.float32)
+        (tensor([1000.,    2.], dtype=torch.float64), tensor([1000.6932]))
+    """
+
+    exponent: float = 0.0
+
+    def lift(self, u: Tensor) -> Tensor:
+        """Returns the state of one element."""
+        u = u.double().clamp_min(_far(torch.float64))
+        one = torch.ones_like(u)
+        return torch.cat((u, one) if self.exponent == 0 else (u, one, one), -1)
+
+    def lower(self, state: Tensor, dtype: torch.dtype) -> Tensor:
+        """Returns the logarithm that a state represents, :math:`-\\infty` of nothing."""
+        top, total, *count = self._parts(state)
+        log = top + total.clamp_min(0).log()
+        return (log if not count else log - self.exponent * count[0].log()).to(dtype)
+
+    def empty(self, dim: int) -> Tensor:
+        """Returns the state of the empty multiset."""
+        parts = torch.zeros(2 if self.exponent == 0 else 3, dim, dtype=torch.float64)
+        parts[0] = _far(torch.float64)
+        return parts.reshape(-1)
+
+    def merge(self, state: Tensor, other: Tensor) -> Tensor:
+        """Merges two states into that of the union of their multisets."""
+        return self.gather(torch.stack((state, other), -2))
+
+    def remove(self, state: Tensor, other: Tensor) -> Tensor:
+        """Returns the state of a multiset without a part of it."""
+        (top, *sums), (other_top, *others) = self._parts(state), self._parts(other)
+        others[0] = others[0] * (other_top - top).exp()
+        return torch.cat((top, *(one - two for one, two in zip(sums, others, strict=True))), -1)
+
+    def gather(self, states: Tensor) -> Tensor:
+        """Merges the states of a set, :math:`(*, n, k)` to :math:`(*, k)`."""
+        tops, totals, *counts = self._parts(states)
+        top = tops.amax(-2)
+        total = (totals * (tops - top[..., None, :]).exp()).sum(-2)
+        return torch.cat((top, total, *(one.sum(-2) for one in counts)), -1)
+
+    def scatter(self, states: Tensor, index: Tensor, more: Tensor) -> Tensor:
+        """Merges the states ``more``, :math:`(N, k)`, into the rows ``index`` of ``states``, :math:`(G, k)`."""
+        (before, total, *counts), (tops, totals, *others) = self._parts(states), self._parts(more)
+        top = before.scatter_reduce(0, index[:, None].expand_as(tops), tops, "amax")
+        total = (total * (before - top).exp()).index_add(0, index, totals * (tops - top[index]).exp())
+        return torch.cat((top, total, *(a.index_add(0, index, b) for a, b in zip(counts, others, strict=True))), -1)
+
+    def _parts(self, state: Tensor) -> tuple[Tensor, ...]:
+        return state.chunk(2 if self.exponent == 0 else 3, -1)
 
 
 def _far(dtype: torch.dtype) -> float:

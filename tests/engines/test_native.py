@@ -68,3 +68,24 @@ def test_numbers_of_very_different_sizes() -> None:
     numbers = {"s": np.array([1, 1, 2, 2, 3]), "x": np.array([1.0, 1e300, 1e-200, 1e-200, 0.0])}
     _, found = run(numbers, lambda opened: aggregate(opened, model(OPERATIONS["sum"])))
     assert found == [(1, 1e300, False), (2, 2e-200, False), (3, 0.0, False)]
+
+
+@pytest.mark.parametrize("share", [0.0005, 0.5])
+def test_signs_that_the_first_rows_do_not_have(share: float) -> None:
+    generator = np.random.default_rng(2)
+    numbers = {"s": generator.integers(500, size=20_000), "x": generator.uniform(0.5, 2, 20_000)}
+    later = np.flatnonzero((generator.random(20_000) < share) & (np.arange(20_000) > 2000))
+    numbers["x"][later] *= -1
+    numbers["x"][later[:2]] = 0
+    _, found = run(numbers, lambda opened: aggregate(opened, model(OPERATIONS["product"])))
+    products = [np.prod(numbers["x"][numbers["s"] == s]) for s in range(500)]
+    assert min(products) < 0
+    assert 0 in products
+    np.testing.assert_allclose([row[1] for row in found], products, rtol=1e-12)
+
+
+def test_many_numbers_that_are_larger_than_the_first() -> None:
+    count = 2**17 + 1000  # of so many, the sum of integers overflows
+    numbers = {"s": np.zeros(count, int), "x": np.where(np.arange(count) < 1000, 1.0, 1e6)}
+    _, found = run(numbers, lambda opened: aggregate(opened, model(OPERATIONS["sum"])))
+    assert found == [(0, 1000 + 2.0**17 * 1e6, False)]

@@ -208,6 +208,20 @@ def test_50_requests_at_once(explorer: Explorer) -> None:
     assert post(explorer, "presets", {})[0] == 200
 
 
+def test_bodies_of_refused_requests_are_not_kept(explorer: Explorer) -> None:
+    """30 requests of 15 MB are 450 MB; those that wait are 60 MB."""
+    body = b'{"text": "' + b" " * (15 * 2**20) + b'"}'
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    statuses: list[int] = []
+    threads = [threading.Thread(target=lambda: statuses.append(post(explorer, "inspect", body)[0])) for _ in range(30)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(statuses) == {200, 503}
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 * 1024  # kB
+
+
 def test_idle_connections_are_limited(explorer: Explorer) -> None:
     idle = [socket.create_connection(("127.0.0.1", explorer.server_port), timeout=10) for _ in range(70)]
     answers = [connection.recv(100)[:12] for connection in idle[64:]]

@@ -49,5 +49,8 @@ function wordCard(one) {
         const figure = figureOf(view);
         figure.prepend(make("h3", {}, view.title === "WV" ? "WV: word vectors" : "AGN: learned coordinates φ"));
         return figure;
-      })));
+      })),
+    make("p", { class: "note" }, `Both pictures show the two main directions. Arrows lead from the first to the second word `
+      + `of each example, the dashed one from ${one.word} to its best answer; a cross marks the place that is predicted, `
+      + "and small dots are its neighbors."));
 }

@@ -1,5 +1,7 @@
 // Elements of the page. Text is always set as text: nothing from a table or a person is parsed as HTML.
 
+const LONG = 30; // characters of a cell that is not wrapped into a narrow column
+
 export const byId = (id) => document.getElementById(id);
 
 /** Returns an element with attributes and children; strings become text. */
@@ -33,7 +35,8 @@ export function tableOf(view) {
   const head = make("tr", {}, ...view.columns.map((one) => make("th", { scope: "col", class: side(one) }, one.heading)));
   const rows = view.rows.map((row) =>
     make("tr", {}, ...row.map((cell, i) => {
-      const classes = [side(view.columns[i]), cell.winner ? "winner" : null].filter(Boolean).join(" ");
+      const long = cell.text.length > LONG && !side(view.columns[i]) ? "long" : null;
+      const classes = [side(view.columns[i]), cell.winner ? "winner" : null, long].filter(Boolean).join(" ");
       return make("td", { class: classes || null }, cell.text);
     })));
   const table = make("table", { "aria-label": view.title }, make("thead", {}, head), make("tbody", {}, ...rows));
@@ -42,8 +45,7 @@ export function tableOf(view) {
 }
 
 export function figureOf(view) {
-  const about = view.about ? make("figcaption", {}, view.about) : null;
-  return make("figure", {}, parsed(view.svg, "svg"), about);
+  return make("figure", {}, parsed(view.svg, "svg"));
 }
 
 /** Shows an error in place of a result. */
