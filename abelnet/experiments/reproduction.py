@@ -23,6 +23,7 @@ from abelnet.experiments.certify import TRUTHS, Certificate, CertificateRow, cer
 from abelnet.experiments.returns import RETURNS, write_returns
 from abelnet.experiments.running import Tell, derived_seed, run_units
 from abelnet.experiments.synthetic.chosen import Trained, train_chosen
+from abelnet.experiments.synthetic.comparison import MODELS as NETWORKS
 from abelnet.experiments.synthetic.comparison import SIZES
 from abelnet.experiments.synthetic.data import OPERATIONS, Learned, draw, learn, rmse
 from abelnet.files import read_json, write_json
@@ -116,7 +117,7 @@ def reproduce(
             partial(_train, seed, network_epochs, parts),
             [(name,) for name in _NETWORKS],
             jobs=jobs,
-            on_unit=lambda unit: say(f"{unit[0]} on {len(OPERATIONS)} operations"),
+            on_unit=lambda unit: say(f"{NETWORKS[unit[0]].title} on {len(OPERATIONS)} operations"),
             on_progress=lambda part: show(_LAWS + part * (_TRAINED - _LAWS)),
         )
         contents = [read_json(parts / f"{name}.json") for name in _NETWORKS]

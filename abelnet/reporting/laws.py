@@ -189,7 +189,7 @@ def _tried(law: LearnedLaw, count: int) -> Table:
 def _distances(law: LearnedLaw) -> Table:
     rows = [[Cell(name), Cell(f"{value:.2g}")] for name, value in law.eigenvalues.items()]
     columns = [Column("hypothesis"), Column("eigenvalue", "right")]
-    return Table("Distance from the nearest law of each kind (0: exact, about 1: none)", columns, rows)
+    return Table("Distance from the nearest law of each kind", columns, rows, ["0: exact, about 1: none of its kind"])
 
 
 def _size_errors(law: LearnedLaw, examples: Multisets) -> list[tuple[int, int, list[float]]]:

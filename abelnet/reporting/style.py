@@ -28,7 +28,7 @@ nav li { break-inside: avoid; padding: .1rem 0 }
 .scroll { overflow-x: auto; margin: 1.5rem 0 .5rem }
 table { border-collapse: collapse; font-size: .925rem; line-height: 1.4; font-variant-numeric: tabular-nums }
 caption { text-align: left; font-weight: 600; font-size: 1rem; padding: 0 0 .5rem }
-caption span { display: block; width: fit-content; max-width: calc(100vw - 2.5rem); position: sticky; left: 0 }
+caption span { display: block; width: max-content; max-width: min(44rem, 100vw - 2.5rem); position: sticky; left: 0 }
 th, td { border-bottom: 1px solid var(--line); padding: .35rem 1.1rem .35rem 0; text-align: left; white-space: nowrap;
   vertical-align: baseline }
 th { font-weight: 400 }

@@ -5,25 +5,21 @@ from __future__ import annotations
 __all__ = ["universality_report", "universality_table"]
 
 from collections.abc import Sequence
-from functools import partial
 from statistics import geometric_mean
-from typing import TYPE_CHECKING
 
 from abelnet.errors import AbelnetError
 from abelnet.experiments.universality import TEST_SETS, UniversalityRow
-from abelnet.reporting.plots import Panel, draw
+from abelnet.reporting.charts import Chart
 from abelnet.reporting.report import Report, Section
+from abelnet.reporting.synthetic import errors_chart
 from abelnet.reporting.table import Cell, Column, Table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def universality_report(rows: Sequence[UniversalityRow]) -> Report:
-    """Returns a report with a table of all models, and a figure with a panel per number of dimensions."""
+    """Returns a report with a table of all models, and a chart for each number of dimensions."""
     dims = sorted({row.dim for row in rows})
-    panels = [Panel(f"R^{dim}", partial(_draw_errors, [row for row in rows if row.dim == dim])) for dim in dims]
-    section = Section(tables=[universality_table(rows)], figures=draw({"universality": panels}))
+    figures = {f"universality_{dim}": _chart([row for row in rows if row.dim == dim], dim) for dim in dims}
+    section = Section(tables=[universality_table(rows)], figures=figures)
     return Report("Groups from random diffeomorphisms", [section])
 
 
@@ -47,14 +43,9 @@ def universality_table(rows: Sequence[UniversalityRow]) -> Table:
     return Table("RMSE by multiset size", columns, lines, [note])
 
 
-def _draw_errors(rows: Sequence[UniversalityRow], axes: Axes) -> None:
-    sizes = rows[0].sizes
+def _chart(rows: Sequence[UniversalityRow], dim: int) -> Chart:
+    curves = {}
     for name in dict.fromkeys(row.model for row in rows):
         errors = zip(*(row.rmse for row in rows if row.model == name), strict=True)
-        style = "--" if name == "DeepSets" else "-"
-        axes.plot(sizes, [geometric_mean(of_size) for of_size in errors], marker=".", linestyle=style, label=name)
-    axes.axvspan(2, 4, color="0.9", zorder=0)
-    axes.set(xscale="log", yscale="log", xlabel="multiset size", ylabel="RMSE")
-    axes.set_xticks(sizes, [str(size) for size in sizes])
-    axes.minorticks_off()
-    axes.legend()
+        curves[name] = rows[0].sizes, [geometric_mean(of_size) for of_size in errors]
+    return errors_chart(f"Groups on R^{dim}", curves, "RMSE, geometric mean of seeds (unit of the results)")

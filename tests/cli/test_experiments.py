@@ -53,11 +53,11 @@ def test_synthetic(tmp_path: Path) -> None:
     assert "done: agn on x + y" in result.output
     assert "AGN (paper)" in result.output
     assert "…" not in result.output
-    for name in ("table.md", "table.html", "error_by_size.png", "learned_curves.png"):
+    for name in ("table.md", "table.html", "error_by_size_sum.svg", "learned_curve_sum.svg"):
         assert f"written: {tmp_path / name}" in result.output
         assert (tmp_path / name).stat().st_size > 500
     assert "| x + y | 2–4 |" in (tmp_path / "table.md").read_text(encoding="utf-8")
-    assert "data:image/png" in (tmp_path / "table.html").read_text(encoding="utf-8")
+    assert (tmp_path / "table.html").read_text(encoding="utf-8").count("<svg") == 2
 
 
 def test_graphs(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_certify(tmp_path: Path) -> None:
     assert "nothing is sampled" in result.output
     text = (tmp_path / "out" / "certificate.md").read_text(encoding="utf-8")
     assert "| size | measured | ours | Theorem 3 |\n|--:|--:|--:|--:|\n| 2 |" in text
-    assert (tmp_path / "out" / "certificate.png").stat().st_size > 5_000
+    assert (tmp_path / "out" / "certificate_1.svg").read_text(encoding="utf-8").startswith("<svg")
     assert (tmp_path / "out" / "certificate.html").stat().st_size > 5_000
 
 
@@ -130,6 +130,6 @@ def test_universality(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "R^2, seed 0, DeepSets: RMSE at size 2: " in result.output
     rows = read_universality(tmp_path / "universality.json")
     assert [row.model for row in rows] == ["AGN 1 × 4", "DeepSets"]
-    for name in ("universality.json", "universality.md", "universality.html", "universality.png"):
+    for name in ("universality.json", "universality.md", "universality.html", "universality_2.svg"):
         assert f"written: {tmp_path / name}" in result.output
         assert (tmp_path / name).is_file()

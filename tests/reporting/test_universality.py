@@ -1,4 +1,4 @@
-"""Universality as a table and a plot."""
+"""Universality as a table and charts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from abelnet import AbelnetError
 from abelnet.experiments.universality import UniversalityRow
+from abelnet.reporting.charts import Chart
 from abelnet.reporting.universality import universality_report
 
 
@@ -20,7 +21,14 @@ def test_report() -> None:
     (table,) = section.tables
     assert table.headings == ["dim", "seed", "model", "parameters", "2", "50"]
     assert [cell.text for cell in table.rows[-1]] == ["3", "1", "DeepSets", "1234", "0.5", "2"]
-    assert len(section.figures["universality"]) > 5_000
+    assert list(section.figures) == ["universality_2", "universality_3"]
+    chart = section.figures["universality_3"]
+    assert isinstance(chart, Chart)
+    assert [(series.name, list(series.x), list(series.y)) for series in chart.series] == [
+        ("AGN 1 × 8", [2, 50], [0.5, 2.0]),
+        ("DeepSets", [2, 50], [0.5, 2.0]),
+    ]
+    assert chart.shaded == (2, 4)
 
 
 def test_no_rows() -> None:
