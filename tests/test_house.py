@@ -46,6 +46,18 @@ def test_every_arrow_points_down(tool: ModuleType) -> None:
     assert all(row[start] < row[end] for start, end in tool.arrows())
 
 
+def test_imports_by_name_point_down(tool: ModuleType) -> None:
+    """The import contract does not see these."""
+    row = {room: i for i, layer in enumerate(tool.layers()) for room in layer}
+    for path in MODULES:
+        own = path.relative_to(ROOT / "abelnet").parts[0].removesuffix(".py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+                name = ast.unparse(node.args[0]).strip("'")
+                if name.startswith("abelnet."):
+                    assert row[own] < row[name.split(".")[1]], f"{path} imports {name}"
+
+
 def test_tests_mirror_the_package() -> None:
     for path in (ROOT / "tests").rglob("test_*.py"):
         if path.name in APART or path.parent.name == "browser":
