@@ -1,13 +1,68 @@
-"""Numbers and functions in a form that every exporter has, since ONNX lacks some of those of torch."""
+"""Numbers and functions in a form that every exporter has, since ONNX lacks some of those of torch.
+
+ONNX Runtime has inverse trigonometric and hyperbolic functions in float32 alone; others make them up in float64.
+"""
 
 from __future__ import annotations
 
-__all__ = ["exact", "hypot", "next_above"]
+__all__ = ["arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "exact", "hypot", "next_above", "sinh"]
 
 import math
 
 import torch
 from torch import Tensor
+
+# Beyond it the arc tangent is a right angle in float64.
+_STEEP = 1e30
+
+
+def _is_composed(x: Tensor) -> bool:
+    return torch.compiler.is_exporting() and x.dtype == torch.float64
+
+
+def arcsin(x: Tensor) -> Tensor:
+    """Returns the arc sine."""
+    return arctan(x / ((1 - x) * (1 + x)).sqrt()) if _is_composed(x) else torch.arcsin(x)
+
+
+def arcsinh(x: Tensor) -> Tensor:
+    """Returns the inverse hyperbolic sine."""
+    if not _is_composed(x):
+        return torch.arcsinh(x)
+    size = x.abs()
+    return x.sign() * torch.log1p(size + size * (size / (1 + hypot(x, torch.ones_like(x)))))
+
+
+def arctan(x: Tensor) -> Tensor:
+    """Returns the arc tangent."""
+    if not _is_composed(x):
+        return torch.arctan(x)
+    x = x.clamp(-_STEEP, _STEEP)
+    angle = torch.arctan(x.float()).double()
+    # What rounding to float32 left: the angle between (1, x) and the direction found, which is its own tangent.
+    return angle + (x * angle.cos() - angle.sin()) / (angle.cos() + x * angle.sin())
+
+
+def arctan2(y: Tensor, x: Tensor) -> Tensor:
+    """Returns the angle of the point with coordinates x and y, the larger of which is about 1."""
+    if not _is_composed(x):
+        return torch.arctan2(y, x)
+    length = hypot(x, y)
+    # Half the angle is below a right angle; beyond the second axis it is measured from the negative half of the first.
+    half = torch.where(x >= 0, y / (length + x.abs()), (length + x.abs()) / y)
+    angle = 2 * arctan(half)
+    flat = torch.where(x >= 0, torch.zeros_like(x), exact(math.pi, x))
+    return torch.where(y == 0, flat, angle)
+
+
+def arctanh(x: Tensor) -> Tensor:
+    """Returns the inverse hyperbolic tangent."""
+    return (torch.log1p(x) - torch.log1p(-x)) / 2 if _is_composed(x) else torch.arctanh(x)
+
+
+def sinh(x: Tensor) -> Tensor:
+    """Returns the hyperbolic sine."""
+    return (x.exp() - (-x).exp()) / 2 if _is_composed(x) else torch.sinh(x)
 
 
 def exact(number: float, like: Tensor) -> float | Tensor:

@@ -96,32 +96,26 @@ def main() -> None:
             columns = [f"--value=x{k}" for k in range(dims)]
             return ["apply", str(folder / law), str(table), "--set=s", *columns, "--out", str(folder / "r.parquet")]
 
+        def note(kind: str, count: int, command: list[str]) -> None:
+            seconds, cores, memory = measure(command, args.repeats)
+            found.setdefault(kind, []).append((count, seconds, cores, memory))
+            print(f"{kind:40} {count:12,}  {seconds:6.2f} s  {cores:6.2f} s of all cores  {memory:5.0f} MB", flush=True)
+
         for rows in (unit // 10, unit, 2 * unit, 5 * unit, 10 * unit):
             table = write(folder / "t.parquet", rows, rows // 10)
             learn = ["learn", str(table), "--set=s", "--value=x0", "--target=y", "--out", str(folder / "learned")]
-            for kind, command in (
-                ("apply, formula, rows", apply("formula1", table)),
-                ("apply, curve, rows", apply("curve", table)),
-                ("learn, rows", learn),
-            ):
-                found.setdefault(kind, []).append((rows, *measure(command, args.repeats)))
+            note("apply, formula, rows", rows, apply("formula1", table))
+            note("apply, curve, rows", rows, apply("curve", table))
+            note("learn, rows", rows, learn)
         for sets in (10, 1000, unit // 10, unit):
             table = write(folder / "t.parquet", 2 * unit, sets)
-            for law in ("formula", "curve"):
-                command = apply("formula1" if law == "formula" else law, table)
-                found.setdefault(f"apply, {law}, sets of {2 * unit:,} rows", []).append(
-                    (sets, *measure(command, args.repeats))
-                )
+            for law, saved in (("formula", "formula1"), ("curve", "curve")):
+                note(f"apply, {law}, sets of {2 * unit:,} rows", sets, apply(saved, table))
         for dims in (1, 2, 4):
             table = write(folder / "t.parquet", 2 * unit, unit // 5, dims)
-            found.setdefault(f"apply, formula, dimensions of {2 * unit:,} rows", []).append(
-                (dims, *measure(apply(f"formula{dims}", table, dims), args.repeats))
-            )
-    for kind, rows_found in found.items():
-        print(kind)
-        for count, seconds, cores, memory in rows_found:
-            print(f"  {count:12,.0f}  {seconds:6.2f} s  {cores:6.2f} s of all cores  {memory:5.0f} MB")
-        print(f"  one more: {slope(rows_found, 2) * 1e9:,.0f} ns of a core, {slope(rows_found, 3) * 1e6:,.0f} bytes")
+            note(f"apply, formula, dimensions of {2 * unit:,} rows", dims, apply(f"formula{dims}", table, dims))
+    for kind, measured in found.items():
+        print(f"{kind}, one more: {slope(measured, 2) * 1e9:,.0f} ns of a core, {slope(measured, 3) * 1e6:,.0f} bytes")
     if args.figure:
         draw(args.figure, found)
     print("load:", ", ".join(f"{one:.1f}" for one in os.getloadavg()))

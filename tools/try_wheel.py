@@ -52,6 +52,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("words complete --pair france:paris --pair italy:rome germany --topn 3", ""),
     ("words evaluate --limit 5000", ""),
     ("words evaluate --limit 5000 --shots 3", ""),
+    ("words judge sat.txt --model wv --model agn", ""),
     ("words convert vectors.txt vectors.safetensors", ""),
     ("explore --help", ""),  # the page itself is served below
 ]
@@ -137,7 +138,7 @@ def _imports() -> int:
 
 
 def _write_inputs(folder: Path) -> None:
-    """Writes a table of returns that compound, and three word vectors."""
+    """Writes a table of returns that compound, a multiple-choice question, and three word vectors."""
     generator = random.Random(0)
     lines = ["account,return,total"]
     for account in range(60):
@@ -145,6 +146,8 @@ def _write_inputs(folder: Path) -> None:
         total = math.prod(1 + one for one in returns) - 1
         lines += [f"a{account},{one},{total!r}" for one in returns]
     (folder / "returns.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    question = "190 FROM REAL SATs\nfrance paris n:n\nbread butter n:n\nitaly rome n:n\nb\n"
+    (folder / "sat.txt").write_text(question, encoding="utf-8")
     (folder / "vectors.txt").write_text("up 0 1\ndown 0 -1\nleft 1 0\n", encoding="utf-8")
 
 

@@ -20,6 +20,7 @@ from abelnet.bijections.base import Bijection, Chain, draw_seeds, seeded
 from abelnet.bijections.slopes import Enclosure
 from abelnet.checks import check_count, check_values
 from abelnet.errors import AbelnetError
+from abelnet.portable import arctan
 
 # Rows that pass through all layers together: more would not stay in the CPU cache between layers.
 _CHUNK = 768
@@ -160,7 +161,7 @@ class GlowCoupling(_ColumnBijection):
     def _coefficients(self, subnet: _Subnet, x: Tensor, sign: int = 1) -> tuple[Tensor, Tensor]:
         """Returns the log-scale, multiplied by the sign, and the shift."""
         raw, shift = subnet(x).chunk(2)
-        return torch.atan(raw) * (sign * 0.636 * self.clamp), shift
+        return arctan(raw) * (sign * 0.636 * self.clamp), shift
 
     @torch.no_grad()
     def _enclose_half(

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from abelnet.bijections.base import Elementwise
 from abelnet.checks import check_number, check_values
+from abelnet.portable import arcsinh, sinh
 from abelnet.symbols import symbolic_number
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class SinhArcsinh(Elementwise):
 
     def log_slope(self, x: Tensor) -> Tensor:
         check_values("x", x, self.dim)
-        angle = torch.arcsinh(x / self.log_scale.exp())
+        angle = arcsinh(x / self.log_scale.exp())
         return _log_cosh(self.log_tail.exp() * angle) - _log_cosh(angle)
 
     def turning_points(self, dimension: int = 0) -> Tensor:
@@ -159,7 +160,7 @@ class SinhArcsinh(Elementwise):
 
 
 def _bend(x: Tensor, tail: Tensor, scale: Tensor) -> Tensor:
-    return scale / tail * torch.sinh(tail * torch.arcsinh(x / scale))
+    return scale / tail * sinh(tail * arcsinh(x / scale))
 
 
 def _bent_expression(x: Expr, tail: Expr, scale: Expr) -> Expr:

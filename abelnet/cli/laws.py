@@ -98,10 +98,10 @@ def learn(
             raise AbelnetError(f"{error}; --verbose shows the evidence") from error
         raise
     # Here, because these import PyTorch, which is not to be in memory with the database.
-    from abelnet.reporting.laws import law_overview, law_report, write_law
+    from abelnet.reporting.laws import law_overview, write_law
 
     report = write_law(model, out, columns, str(file))
-    terminal.show((law_report if verbose else law_overview)(model, columns))
+    terminal.show(law_overview(model, columns, full=verbose))
     terminal.say_written([out, report])
 
 

@@ -68,7 +68,7 @@ def fold_states(table: Table, model: LawRegressor, intervals: bool = False, cond
 
 
 def _number_sets(table: Table, model: LawRegressor) -> tuple[int, int]:
-    """Numbers the stored sets from 0, in the order of their first rows; returns how many sets and rows there are."""
+    """Numbers the stored sets from 0, in any order; returns how many sets and rows there are."""
     empty = " AND ".join(f"{name} IS NULL" for name in table.numbers)
     gap = " OR ".join(f"{name} IS NULL" for name in table.numbers)
     # In wide form a row without numbers is the identity, which some laws do not have.
@@ -80,7 +80,7 @@ def _number_sets(table: Table, model: LawRegressor) -> tuple[int, int]:
         database.run("CREATE OR REPLACE TEMP TABLE sets AS SELECT s FROM numbered")
         database.run("CREATE OR REPLACE TEMP VIEW placed AS SELECT rowid AS place, * FROM stored")
     else:
-        database.run("CREATE OR REPLACE TEMP TABLE sets AS SELECT s FROM stored GROUP BY s ORDER BY min(rowid)")
+        database.run("CREATE OR REPLACE TEMP TABLE sets AS SELECT DISTINCT s FROM stored")
         if database.run(f"SELECT 1 FROM sets WHERE {table.is_unnamed} LIMIT 1"):
             raise FaultError("a row without a set")
         database.run(

@@ -68,9 +68,8 @@ def _reason(error: Exception) -> str:
     """Returns what is wrong; DuckDB writes what failed on another thread as JSON after its message.
 
     Example:
-        >>> text = '{"exception_message":"Could not write file \\\\"r.csv\\\\": File too large"}'
-        >>> _reason(DatabaseError(f"IO Error: {text}"))
-        'Could not write file "r.csv": File too large'
+        >>> _reason(DatabaseError('IO Error: Async write failed: {"exception_message":"File too large"}'))
+        'File too large'
     """
     text = str(error).splitlines()[0]
     with suppress(ValueError, KeyError):

@@ -34,6 +34,7 @@ from abelnet.words.vectors import WordVectors
 _NETWORKS = ("agn", "asn", "deepsets")  # in the order in which they start, longest first
 _ANALOGIES = ("wv", "wv_mlp", "wv_agn", "anchored")
 _SHOWN = ("wv", "wv_agn", "anchored")  # of which answers are shown
+_SEVERAL = "anchored"  # in whose coordinates several example pairs are combined
 _SHOTS = (1, 2, 3, 5, 10, 20)  # numbers of example pairs
 _LARGEST = 100  # size of the multisets that are certified and measured
 _MEASURED = 2_000  # multisets of each size
@@ -132,7 +133,7 @@ def reproduce(
             for name in _SHOWN
         }
     vectors = WordVectors.default()
-    group = models[MODELS["anchored"].title]
+    group = models[MODELS[_SEVERAL].title]
     shots = accuracy_by_shots(
         vectors, group, shots=_SHOTS, seed=seed, on_progress=lambda part: show(_ANSWERED + part * (1 - _ANSWERED))
     )

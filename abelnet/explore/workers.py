@@ -25,6 +25,7 @@ from abelnet.explore.tasks import run_task
 
 # Seconds between two reports of a task that says nothing: a reader that has left is noticed.
 _PULSE = 1.0
+_CLOSED = "page: the server is shutting down"
 
 
 class BusyError(AbelnetError):
@@ -127,11 +128,13 @@ class Worker:
 
     def _lost(self) -> AbelnetError:
         self._end()
+        if self._is_closed:
+            return AbelnetError(_CLOSED)
         return AbelnetError("task: its process has ended, for want of memory perhaps; try again with fewer rows")
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._is_closed:
-            raise AbelnetError("page: the server is shutting down")
+            raise AbelnetError(_CLOSED)
         if self._process is None or self._process.poll() is not None:
             # Not by multiprocessing, which would run the user's script again.
             code = f"import sys; sys.path[:] = {sys.path!r}; from abelnet.explore.workers import serve; serve()"

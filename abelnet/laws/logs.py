@@ -164,8 +164,7 @@ class PeakSum:
 
     def merge(self, state: Tensor, other: Tensor) -> Tensor:
         """Merges two states into that of the union of their multisets."""
-        zero = torch.zeros_like(state[..., :1]) * torch.zeros_like(other[..., :1])
-        return self.gather(torch.stack((state + zero, other + zero), -2))
+        return self.gather(torch.stack((state, other), -2))
 
     def remove(self, state: Tensor, other: Tensor) -> Tensor:
         """Returns the state of a multiset without a part of it."""

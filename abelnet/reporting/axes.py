@@ -25,11 +25,13 @@ class Axis(Protocol):
 
 
 def linear_axis(numbers: Sequence[float]) -> Axis:
-    """Returns a linear axis that shows finite numbers.
+    """Returns a linear axis that shows finite numbers. If all are whole, so are its ticks.
 
     Example:
         >>> [label for _, label in linear_axis([-20, 10]).ticks(5)]
         ['−20', '−10', '0', '10']
+        >>> [label for _, label in linear_axis([2, 3]).ticks(5)], [label for _, label in linear_axis([2, 3.5]).ticks(3)]
+        (['2', '3'], ['2', '3'])
         >>> [label for _, label in linear_axis([0, 2e9]).ticks(5)]
         ['0', '5×10⁸', '10⁹', '1.5×10⁹', '2×10⁹']
     """
@@ -39,7 +41,8 @@ def linear_axis(numbers: Sequence[float]) -> Axis:
     margin = _MARGIN * (high - low)
     if not margin > 1e-13 * max(abs(low), abs(high)):  # all numbers are equal, up to rounding
         margin = 0.5
-    return _Linear(low - margin, high + margin, unit)
+    whole = all(float(number).is_integer() for number in numbers)
+    return _Linear(low - margin, high + margin, unit, 1 / unit if whole else 0.0)
 
 
 def log_axis(numbers: Sequence[float]) -> Axis:
@@ -62,6 +65,7 @@ class _Linear(NamedTuple):
     low: float
     high: float
     unit: float
+    least: float = 0.0  # distance of two ticks
 
     def place(self, number: float) -> float:
         return (number / self.unit - self.low) / (self.high - self.low)
@@ -69,7 +73,7 @@ class _Linear(NamedTuple):
     def ticks(self, count: int) -> list[tuple[float, str]]:
         rough = (self.high - self.low) / count
         power = 10.0 ** math.floor(math.log10(rough))
-        step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough)
+        step = max(self.least, next(m * power for m in (1, 2, 5, 10) if m * power >= rough))
         digits = math.ceil(math.log10(max(1.0, max(abs(self.low), abs(self.high)) / step))) + 1
         inside = range(math.ceil(self.low / step), math.floor(self.high / step) + 1)
         return [

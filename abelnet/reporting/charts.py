@@ -27,6 +27,7 @@ _TITLE, _TEXT = 15.0, 12.5  # font sizes
 # Light and dark, each with a contrast of at least 4.5 to 1 to its background; markers and dashes tell series apart too.
 _LIGHT = ("#0b5cad", "#b3410a", "#1b7340", "#7a3c9e", "#7d5a00", "#56606b")
 _DARK = ("#6cb2ff", "#ff9d66", "#6ccf8e", "#cf9df2", "#e2b84d", "#a9b3bf")
+_LAYERS: tuple[Kind, ...] = ("line", "dashed", "points")  # from the lowest; dashes are seen on the line they equal
 _DASHES = ("", "8 3", "2 3", "10 3 2 3", "5 2", "1 4")
 _MARKERS = (  # outlines around their places, for a radius of 1
     "m-1 0a1 1 0 1 0 2 0a1 1 0 1 0 -2 0",
@@ -72,6 +73,7 @@ class Chart:
         series: Series; points that are not finite, or not positive on a logarithmic axis, are left out.
         x_log: Whether the horizontal axis is logarithmic.
         y_log: Whether the vertical axis is logarithmic.
+        from_zero: Whether a linear vertical axis has the 0, as the numbers are sizes of something.
         shaded: Range of the horizontal axis that is shaded.
         shaded_label: What the shaded range is.
         description: Text alternative; by default the axes, and the range of each series.
@@ -83,6 +85,7 @@ class Chart:
     series: Sequence[Series]
     x_log: bool = False
     y_log: bool = False
+    from_zero: bool = False
     shaded: tuple[float, float] | None = None
     shaded_label: str = ""
     description: str = ""
@@ -112,7 +115,10 @@ def chart_element(chart: Chart) -> Element:
     """Draws a chart as an element of a page."""
     marked = [_Marked.of(i, one, chart) for i, one in enumerate(chart.series)]
     x = (log_axis if chart.x_log else linear_axis)([a for one in marked for a, _ in one.points])
-    y = (log_axis if chart.y_log else linear_axis)([b for one in marked for _, b in one.points])
+    heights = [b for one in marked for _, b in one.points]
+    if chart.from_zero and not chart.y_log:
+        heights += [0.0] if any(heights) else [0.0, 1.0]
+    y = (log_axis if chart.y_log else linear_axis)(heights)
 
     svg = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "class": "chart", "role": "img"})
     key = hashlib.sha256(repr(chart).encode()).hexdigest()[:10]
@@ -144,7 +150,7 @@ def chart_element(chart: Chart) -> Element:
         low, high = (min(1.0, max(0.0, x.place(end))) for end in chart.shaded)
         band = {"x": f"{box.across(low):.1f}", "y": f"{box.top:.1f}", "height": f"{_PLOT_HEIGHT}", "opacity": ".1"}
         SubElement(svg, "rect", {**band, "width": f"{(high - low) * (box.right - box.left):.1f}"})
-    for one in sorted(marked, key=lambda one: one.kind != "dashed"):  # under the others
+    for one in sorted(marked, key=lambda one: _LAYERS.index(one.kind)):
         one.draw(svg, box, x, y)
     if not any(one.points for one in marked):
         middle = (box.left + box.right) / 2, (box.top + box.bottom) / 2
@@ -319,7 +325,7 @@ def _part_of_em(character: str) -> float:
         return 0.0
     if unicodedata.east_asian_width(character) in "WF":
         return 1.0
-    if character in " .,:;'|ijl!()[]⁰¹²³⁴⁵⁶⁷⁸⁹⁻":
+    if character in " .,:;'|ijl!()[]":
         return 0.36
     return 0.8 if character.isupper() or character in "mw%@…" else 0.64
 

@@ -16,7 +16,7 @@ from abelnet.reporting.charts import Chart, Series
 _CURVE_POINTS = 201
 _MOST_ELEMENTS = 200  # drawn on the curve
 _MOST_EXAMPLES = 1_000  # drawn in comparisons
-_WIDE = 20  # ratio of sizes from which their axis is logarithmic
+_WIDE = 20  # ratio of numbers from which their axis is logarithmic
 
 
 @torch.no_grad()
@@ -35,7 +35,8 @@ def curve_chart(law: LearnedLaw, examples: Multisets, name: str) -> Chart:
         ['φ', 'elements of the examples']
     """
     numbers = torch.cat((examples.values[:, 0], examples.targets))
-    low, high = float(numbers.min()), float(numbers.max())
+    # Examples that were left out are not what the law was learned from.
+    low, high = (float(numbers.min()), float(numbers.max())) if law.seen is None else law.seen.numbers
     x = torch.linspace(low, high, _CURVE_POINTS, dtype=torch.float64)
     elements = examples.values[:: max(1, len(examples.values) // _MOST_ELEMENTS), 0].sort().values
     curve = law.operation.bijection
@@ -43,7 +44,7 @@ def curve_chart(law: LearnedLaw, examples: Multisets, name: str) -> Chart:
         Series("φ", x.tolist(), curve(x[:, None])[:, 0].tolist()),
         Series("elements of the examples", elements.tolist(), curve(elements[:, None])[:, 0].tolist(), "points"),
     ]
-    return Chart(f"The curve φ of {name}", f"x ({name})", "φ(x) (no unit)", series)
+    return Chart(f"The curve φ of {name}", f"x (unit of {name})", "φ(x) (no unit)", series)
 
 
 def agreement_chart(name: str, targets: Tensor, found: Tensor, outliers: Collection[int] = ()) -> Chart:
@@ -100,7 +101,7 @@ def size_chart(names: Sequence[str], rows: Sequence[tuple[int, int, list[float]]
         names: Names of the coordinates.
         rows: Return value of :func:`size_errors`.
     """
-    sizes = [size for size, _, _ in rows]
+    sizes, found = [size for size, _, _ in rows], [error for _, _, errors in rows for error in errors]
     series = [
         Series(name if len(names) > 1 else "", sizes, [errors[i] for _, _, errors in rows])
         for i, name in enumerate(names)
@@ -111,5 +112,6 @@ def size_chart(names: Sequence[str], rows: Sequence[tuple[int, int, list[float]]
         "RMSE (unit of the results)",
         series,
         x_log=bool(sizes) and sizes[-1] > _WIDE * sizes[0] > 0,
-        y_log=all(error > 0 for _, _, errors in rows for error in errors),
+        y_log=0 < _WIDE * min(found, default=0.0) < max(found, default=0.0),
+        from_zero=True,
     )

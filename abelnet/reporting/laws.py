@@ -29,12 +29,13 @@ _SHOWN_ELEMENTS = 8  # of a multiset, in a row of a table
 _CURVE_ROWS = 11
 
 
-def law_overview(model: LawRegressor, columns: Columns) -> Report:
-    """Returns a report that fits on a screen: each law with its closest competitors and its error by size.
+def law_overview(model: LawRegressor, columns: Columns, *, full: bool = False) -> Report:
+    """Returns a report for terminals, which fits on a screen: each law with its closest competitors and error by size.
 
     Arguments:
         model: Fitted estimator.
         columns: Columns that the laws were learned from.
+        full: Whether to show all tables of evidence, on more than a screen.
 
     Example:
         >>> pairs = [[a, b] for a in range(5) for b in range(5)]
@@ -42,12 +43,14 @@ def law_overview(model: LawRegressor, columns: Columns) -> Report:
         >>> [section.heading for section in law_overview(model, Columns(("a", "b"), targets=("sum",))).sections]
         ['sum']
     """
-    sections = [
-        vector_overview(law, examples)
-        if isinstance(law, LearnedVectorLaw)
-        else Section(name, _summary(law, examples), [_tried(law, 6), _errors_by_size(law, examples, 12)])
-        for name, law, examples in _dimensions(model, columns)
-    ]
+    sections = []
+    for name, law, examples in _dimensions(model, columns):
+        if isinstance(law, LearnedVectorLaw):
+            overview = vector_overview(law, examples)
+            sections.append(replace(overview, tables=vector_section(law, examples).tables) if full else overview)
+        else:
+            few = [_tried(law, 6), _errors_by_size(law, examples, 12)]
+            sections.append(Section(name, _summary(law, examples), _evidence(law, examples) if full else few))
     return Report(_title(columns), sections)
 
 
@@ -60,7 +63,7 @@ def law_report(model: LawRegressor, columns: Columns, source: str = "") -> Repor
         source: Name of the table that they were learned from.
     """
     sections = [
-        vector_section(law, examples)
+        vector_section(law, examples, [columns.targets[i] for i in block])
         if isinstance(law, LearnedVectorLaw)
         else law_section(law, examples, name, columns.targets[block[0]])
         for block, (name, law, examples) in zip(model.blocks_, _dimensions(model, columns), strict=True)
@@ -70,6 +73,12 @@ def law_report(model: LawRegressor, columns: Columns, source: str = "") -> Repor
         last = sections.pop()
         sections.append(replace(last, listings={**last.listings, "SQL, for DuckDB": sql}))
     return Report(_title(columns), sections, [_origin(model, columns, source)])
+
+
+def _evidence(law: LearnedLaw, examples: Multisets) -> list[Table]:
+    tables = [_tried(law, 12), _distances(law), _errors_by_size(law, examples), _curve_table(law, examples)]
+    tables += [_outliers(law, examples), _worst_examples(law, examples)]
+    return [table for table in tables if table.rows]
 
 
 @torch.no_grad()
@@ -88,11 +97,9 @@ def law_section(law: LearnedLaw, examples: Multisets, name: str, target: str) ->
         f"results of {name}": agreement_chart(target, examples.targets, found, law.outliers),
         f"errors of {name}": size_chart([name], _size_errors(law, examples)),
     }
-    tables = [_tried(law, 12), _distances(law), _errors_by_size(law, examples), _curve_table(law, examples)]
-    tables += [_outliers(law, examples), _worst_examples(law, examples)]
     return Section(
         name,
-        tables=[table for table in tables if table.rows],
+        tables=_evidence(law, examples),
         figures=figures,
         formula=law.mathml,
         facts=facts(_summary(law, examples)),

@@ -118,7 +118,7 @@ def _sizes(result: Reproduction) -> Section:
         exact = [max(entry["rmse"][0] / entry["scale"], _EPSILON) for entry in rows]
         curves[_LAW] = [entry["size"] for entry in rows], exact
         title = f"Error on {OPERATIONS[name].formula}"
-        charts[f"errors of {name}"] = errors_chart(title, curves, "relative RMSE (parts of the results' RMS)")
+        charts[f"errors of {name}"] = errors_chart(title, curves, "RMSE / RMS of the results (no unit)")
     notes = [
         "Trained on multisets of 2–4 numbers, shaded, and measured up to 100. Errors are divided by the root mean "
         "square of the true results, since products of many numbers are large; curves end where a network gives no "
@@ -182,8 +182,8 @@ def _laws(result: Reproduction) -> Section:
 def _certificates(result: Reproduction) -> Section:
     notes = [
         "How wrong can a learned group be on multisets that are larger than any it was trained on? The paper's "
-        "Theorem 3 bounds the error at any size; the bound of abelnet, from both generators, is never above it, and "
-        "close to the largest error that is measured."
+        "Theorem 3 bounds the error at any size. The bound of abelnet, from both generators, is never above it, and "
+        "far closer to the largest error that is measured."
     ]
     return Section(
         "Certified errors",
@@ -293,9 +293,9 @@ def _answers(result: Reproduction) -> Section:
     for one in result.answers:
         a, b, c = one.words
         said = [Cell(f"{'✓' if right else '✗'} {word}") for word, right in one.said.values()]
-        rows.append([Cell(one.section), Cell(f"{a} : {b} = {c} : ?"), Cell(one.answer), *said])
+        rows.append([Cell(f"{a} : {b} = {c} : ?"), Cell(one.answer), *said, Cell(one.section)])
     models = list(result.answers[0].said) if result.answers else []
-    columns = [Column("relation"), Column("question"), Column("answer"), *map(Column, models)]
+    columns = [Column("question"), Column("answer"), *map(Column, models), Column("relation")]
     table = Table("One test question of each relation, drawn at random", columns, rows, ["✓ right, ✗ wrong."])
     note = "Candidates are all words but the three of the question, so b and c themselves are no answers."
     return Section(

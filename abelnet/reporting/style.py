@@ -54,7 +54,8 @@ code { background: var(--box); border-radius: .25rem; padding: .1rem .35rem }
 details { margin: 1rem 0 }
 summary { cursor: pointer; color: var(--accent); font-weight: 600 }
 .made, footer { color: var(--muted); font-size: .875rem }
-.made { margin: 1.25rem 0 0 }
+.made { margin: 1.25rem 0 0; max-width: none }
+.made code { display: inline-block; max-width: 100% }
 footer { border-top: 1px solid var(--line); margin-top: 3rem; padding-top: 1rem }
 @media (max-width: 40rem) { body { padding-top: 1.5rem }
   dl div { grid-template-columns: 1fr; gap: 0 } .formula { font-size: 1.1rem } }
@@ -63,7 +64,10 @@ footer { border-top: 1px solid var(--line); margin-top: 3rem; padding-top: 1rem 
   --best: #e8e8e8; color-scheme: light }
   body { max-width: none; padding: 0; font-size: 10pt } nav { display: none }
   h2 { break-after: avoid } figure, tr, dl div, pre { break-inside: avoid } .scroll { overflow: visible }
-  th, td { white-space: normal } details::details-content { content-visibility: visible; block-size: auto } }
+  table { font-size: 7.5pt } thead th { font-size: 7pt } th, td { padding-right: .6rem }
+  td strong, th strong { padding: .1rem .15rem; margin: 0 -.15rem }
+  .figures { grid-template-columns: 1fr 1fr; gap: 1.5rem }
+  details::details-content { content-visibility: visible; block-size: auto } }
 """
     + CHART_STYLE
 )

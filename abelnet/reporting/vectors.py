@@ -4,6 +4,8 @@ from __future__ import annotations
 
 __all__ = ["facts", "vector_overview", "vector_section"]
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -27,12 +29,13 @@ def vector_overview(law: LearnedVectorLaw, examples: Multisets) -> Section:
     return Section(", ".join(law.names), law.summary(), [_errors_by_size(law, examples, 12)])
 
 
-def vector_section(law: LearnedVectorLaw, examples: Multisets) -> Section:
+def vector_section(law: LearnedVectorLaw, examples: Multisets, targets: Sequence[str]) -> Section:
     """Returns a section with all evidence, charts of results and errors, and the law as Python and LaTeX.
 
     Arguments:
         law: The law.
         examples: Examples in its coordinates.
+        targets: Names of the results.
     """
     listings = {"LaTeX": law.latex}
     if isinstance(law.bijection, Triangular) and not law.has_curves:
@@ -40,8 +43,8 @@ def vector_section(law: LearnedVectorLaw, examples: Multisets) -> Section:
     tables = [_invariants(law), _errors_by_size(law, examples), _outliers(law, examples), _worst(law, examples)]
     found = _results(law, examples)
     figures = {
-        f"results of {name}": agreement_chart(name, examples.targets[:, i], found[:, i], law.outliers)
-        for i, name in enumerate(law.names)
+        f"results of {name}": agreement_chart(target, examples.targets[:, i], found[:, i], law.outliers)
+        for i, (name, target) in enumerate(zip(law.names, targets, strict=True))
     }
     figures["errors by size"] = size_chart(law.names, _size_errors(law, examples))
     return Section(
@@ -62,7 +65,15 @@ def facts(summary: str) -> list[tuple[str, str]]:
         [('law', 'x∘y = x + y'), ('kind', 'group')]
     """
     parts = [line.partition(": ") for line in summary.splitlines()]
-    return [(name, fact) if fact else ("law" if i == 0 else "", name) for i, (name, _, fact) in enumerate(parts)]
+    found: list[tuple[str, str]] = []
+    for name, _, fact in parts:
+        if fact:
+            found.append((name, fact))
+        elif not found:
+            found.append(("law", name))
+        else:  # of the line before
+            found[-1] = (found[-1][0], f"{found[-1][1]}; {name}")
+    return found
 
 
 def _invariants(law: LearnedVectorLaw) -> Table:

@@ -27,10 +27,10 @@ def check(page: Any, name: str) -> None:
 
 def test_faults_are_found(page: Any) -> None:
     page.open("laws")
-    page.script("document.getElementById('law-text').labels[0].remove()")
+    page.script("document.getElementById('law-preset').labels[0].remove()")
     page.script("document.getElementById('law-about').style.color = getComputedStyle(document.body).backgroundColor")
     found = {fault.partition(":")[0] for fault in page.faults()}
-    assert {"color-contrast", "label"} <= found
+    assert {"color-contrast", "select-name"} <= found
 
 
 @pytest.mark.parametrize("look", LOOKS)

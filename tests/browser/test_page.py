@@ -149,6 +149,17 @@ def test_a_row_per_set_and_columns_that_are_chosen(page: Any) -> None:
     assert page.formulas == ["x∘y = x·y"]
 
 
+def test_a_table_that_cannot_be_read_is_not_learned_with_the_columns_of_another(page: Any) -> None:
+    page.open("laws")
+    page.wait(lambda: page.header() == ["set", "x", "result"])
+    page.write("law-text", "a,b,c\n1,2\n")
+    page.run_law()  # at once, before the table is inspected
+    assert "table, line 2: expected 3 cells, got 2" in page["law-result"].text
+    page.write("law-text", "a,b,c\n" + "".join(f"{i},{i * i},{i + i * i}\n" for i in range(20)))
+    page.run_law()
+    assert page.formulas == ["x∘y = x + y"]
+
+
 def test_a_refusal_is_a_sentence_with_what_to_try(page: Any) -> None:
     page.open("laws")
     page.learn(WITHOUT_LAW)

@@ -26,8 +26,9 @@ pytestmark = pytest.mark.usefixtures("_saved_before_shown", "_units_here")
 
 
 def test_reproduce_prints_the_experiments_and_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reproduction, "_ANALOGIES", ("wv", "anchored"))
-    monkeypatch.setattr(reproduction, "_SHOWN", ("wv", "anchored"))
+    monkeypatch.setattr(reproduction, "_ANALOGIES", ("wv", "wv_mlp"))
+    monkeypatch.setattr(reproduction, "_SHOWN", ("wv", "wv_mlp"))
+    monkeypatch.setattr(reproduction, "_SEVERAL", "wv_mlp")
     monkeypatch.setattr(reproduction, "_SHOTS", (1,))
     monkeypatch.setattr(reproduction, "_LARGEST", 4)
     monkeypatch.setattr(reproduction, "_MEASURED", 10)

@@ -121,9 +121,10 @@ def test_vectors(tmp_path: Path) -> None:
         lines += [f"{i},{u!r},{v!r},{targets}" for u, v in (a, b)]
     (tmp_path / "t.csv").write_text("\n".join(lines))
     options = ["--set", "s", "--value", "u", "--value", "v", "--target", "tu", "--target", "tv"]
-    result = RUNNER.invoke(cli.app, ["learn", str(tmp_path / "t.csv"), *options, "--out", str(tmp_path / "m")])
+    arguments = ["learn", str(tmp_path / "t.csv"), *options, "--out", str(tmp_path / "m"), "--verbose"]
+    result = RUNNER.invoke(cli.app, arguments)
     assert result.exit_code == 0, result.output
-    for text in ("─ u ─", "x∘y = x + y", "─ v ─", "x∘y = max(x, y)"):
+    for text in ("─ u ─", "x∘y = x + y", "─ v ─", "x∘y = max(x, y)", "eigenvalue", "Worst-fitting examples"):
         assert text in result.output
 
 

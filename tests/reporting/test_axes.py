@@ -16,7 +16,7 @@ def test_numbers_of_any_size(numbers: list[float], scale: float) -> None:
     axis = linear_axis(numbers)
     assert all(0 <= axis.place(number) <= 1 for number in numbers)
     ticks = axis.ticks(6)
-    assert 1 < len(ticks) <= 8
+    assert 0 < len(ticks) <= 8
     assert all(0 <= place <= 1 for place, _ in ticks)
     assert not any(word in label for _, label in ticks for word in ("nan", "inf", "e"))
 
@@ -41,8 +41,13 @@ def test_equal_steps_and_equal_ratios() -> None:
     assert log.place(0) < log.place(1)
 
 
+def test_ticks_of_whole_numbers_are_whole() -> None:
+    assert [label for _, label in linear_axis([2, 3, 4]).ticks(8)] == ["2", "3", "4"]
+    assert [label for _, label in linear_axis([2, 3, 4.5]).ticks(8)] == ["2", "2.5", "3", "3.5", "4", "4.5"]
+
+
 def test_labels_of_a_narrow_range_differ() -> None:
-    for axis in (linear_axis([1e6, 1e6 + 1]), log_axis([1.00001, 1.00003])):
+    for axis in (linear_axis([1e6, 1e6 + 1.5]), log_axis([1.00001, 1.00003])):
         labels = [label for _, label in axis.ticks(6)]
         assert len(set(labels)) == len(labels) > 3
 

@@ -39,7 +39,7 @@ def test_points_and_labels() -> None:
     (((x0, y0), (x1, y1), (x2, y2)),) = runs(one)
     assert x1 - x0 == pytest.approx(x2 - x1, abs=0.11)
     assert y1 < y0 < y2  # down the page
-    assert {"Title", "size (elements)", "error (units)", "0", "0.5", "1", "1.5", "2", "−40", "−20"} <= set(texts(one))
+    assert {"Title", "size (elements)", "error (units)", "0", "1", "2", "−40", "−20"} <= set(texts(one))
 
 
 def test_points_that_cannot_be_shown_break_the_line() -> None:
@@ -67,6 +67,13 @@ def test_series_are_told_apart_without_color() -> None:
     lines = [path for path in drawn(one).iter(f"{SVG}path") if path.get("fill") == "none"]
     assert len({line.get("stroke-dasharray") for line in lines}) == 3
     assert len({line.get("stroke") for line in lines}) == 3
+
+
+def test_an_axis_of_sizes_has_the_zero() -> None:
+    for y in ([5.0, 6.5], [0.0, 0.0]):
+        found = texts(Chart("t", "x", "y", [Series("", [1.5, 2.5], y)], from_zero=True))
+        assert found.count("0") == 1
+        assert not any(text.startswith("−") for text in found)
 
 
 def test_text_alternative() -> None:

@@ -16,7 +16,7 @@ def test_the_curve_is_drawn_over_elements_and_results() -> None:
     assert curve.x[0] == 1
     assert abs(curve.x[-1] - 50**0.5) < 1e-12
     assert set(elements.x) == {1.0, 2.0, 3.0, 4.0, 5.0}
-    assert chart.x_label == "x (side)"
+    assert chart.x_label == "x (unit of side)"
 
 
 def test_examples_that_were_left_out_are_a_series_of_their_own() -> None:

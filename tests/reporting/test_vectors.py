@@ -20,6 +20,12 @@ def test_centers_of_mass() -> None:
     errors = section.figures["errors by size"]
     assert isinstance(errors, Chart)
     assert [series.name for series in errors.series] == ["m", "x"]
+    places = section.figures["results of x"]
+    assert isinstance(places, Chart)
+    assert places.title == "X: law against examples"
     assert list(section.listings) == ["LaTeX", "Python", "SQL, for DuckDB"]
     assert "<math" in section.formula
-    assert "in words" in dict(section.facts)
+    facts = dict(section.facts)
+    assert "in words" in facts
+    assert "" not in facts
+    assert facts["learned from"].endswith("; beyond, results are extrapolated")

@@ -13,6 +13,7 @@ from torch import Tensor
 from abelnet.bijections.families.base import Family, Number, close, limit, log_size, up_to
 from abelnet.bijections.families.unit import UnitFamily, from_zero
 from abelnet.bijections.slopes import FROM_ZERO, Region
+from abelnet.portable import arcsin
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -163,7 +164,7 @@ class _ArcsineOfPower(UnitFamily):
     parameters_are = ("positive",)
 
     def curve(self, t: Tensor, *theta: Number) -> Tensor:
-        return torch.arcsin(-torch.expm1(-theta[0] * t))
+        return arcsin(-torch.expm1(-theta[0] * t))
 
     def inverse_curve(self, u: Tensor, *theta: Number) -> Tensor:
         inside = torch.where((u >= 0) & (u <= math.pi / 2), u, math.nan)

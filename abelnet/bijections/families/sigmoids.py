@@ -12,6 +12,7 @@ from torch import Tensor
 
 from abelnet.bijections.families.base import Family, Number, log_size, typical_size
 from abelnet.bijections.slopes import Region
+from abelnet.portable import arcsinh, arctanh, sinh
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -66,7 +67,7 @@ class _Arctanh(Family):
     parameters_are = ("positive",)
 
     def forward(self, x: Tensor, *theta: Number) -> Tensor:
-        return torch.arctanh(x / theta[0])
+        return arctanh(x / theta[0])
 
     def inverse(self, u: Tensor, *theta: Number) -> Tensor:
         return torch.tanh(u) * theta[0]
@@ -107,10 +108,10 @@ class _Arcsinh(Family):
     parameters_are = ("positive",)
 
     def forward(self, x: Tensor, *theta: Number) -> Tensor:
-        return torch.arcsinh(x / theta[0])
+        return arcsinh(x / theta[0])
 
     def inverse(self, u: Tensor, *theta: Number) -> Tensor:
-        return torch.sinh(u) * theta[0]
+        return sinh(u) * theta[0]
 
     def log_slope(self, x: Tensor, *theta: Number) -> Tensor:
         (c,) = theta

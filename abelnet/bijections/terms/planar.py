@@ -17,7 +17,7 @@ from abelnet.bijections.intervals import Interval
 from abelnet.bijections.terms.base import Term
 from abelnet.checks import check_count
 from abelnet.errors import AbelnetError
-from abelnet.portable import hypot
+from abelnet.portable import arctan2, hypot
 from abelnet.symbols import symbolic_number
 
 if TYPE_CHECKING:
@@ -353,7 +353,7 @@ def _angle(a: Tensor, b: Tensor) -> Tensor:
     """Returns the angle of :math:`a + i b`; its derivative neither overflows nor underflows as that of atan2 does."""
     scale = torch.maximum(a.detach().abs(), b.detach().abs())
     scale = torch.where(scale > 0, scale, 1)
-    return torch.atan2(b / scale, a / scale)
+    return arctan2(b / scale, a / scale)
 
 
 def _enclose_angle(a: Interval, b: Interval) -> Interval:

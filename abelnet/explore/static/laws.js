@@ -5,6 +5,7 @@ import { byId, failure, figureOf, make, parsed, tableOf } from "./dom.js";
 
 const LONGEST_TYPED = 200_000; // characters; a longer table is kept, but not put into the text field
 const SHOWN_LINES = 12;
+const TYPING = 350; // milliseconds without a key after which a table is inspected
 const MAIN_TABLES = /^(candidate|what adds up|interval)/i; // the others are folded away
 const ROLES = { set: "set", value: "element", target: "result", none: "not used" };
 
@@ -12,6 +13,7 @@ let held = null; // a table that is too long for the text field, and its name
 let tableName = "examples";
 let presets = [];
 let inspected = 0; // the number of the last inspection: answers to earlier ones are late
+let isStale = false; // whether the table has changed since it was inspected
 let timer;
 
 export async function prepare() {
@@ -24,8 +26,9 @@ export async function prepare() {
   text.addEventListener("input", () => {
     byId("law-preset").value = "";
     tableName = "examples";
+    isStale = true;
     clearTimeout(timer);
-    timer = setTimeout(inspect, 350);
+    timer = setTimeout(inspect, TYPING);
   });
   text.addEventListener("paste", (event) => {
     const pasted = event.clipboardData.getData("text");
@@ -114,6 +117,8 @@ async function readFile() {
 }
 
 async function inspect() {
+  clearTimeout(timer);
+  isStale = true;
   const number = ++inspected;
   const columns = byId("law-columns");
   if (!current().trim()) {
@@ -124,6 +129,7 @@ async function inspect() {
     const found = await run("inspect", { text: current() });
     if (number !== inspected) return;
     showColumns(found);
+    isStale = false;
     byId("law-status").textContent = "";
     columns.hidden = false;
   } catch (error) {
@@ -162,6 +168,11 @@ async function learn(runner) {
   if (!current().trim()) {
     byId("law-status").textContent = "Paste a table first, or choose one.";
     byId("law-text").focus();
+    return;
+  }
+  if (isStale) await inspect();
+  if (byId("law-columns").hidden) {
+    show(failure(byId("law-status").textContent));
     return;
   }
   const sets = columnsOf("set");
