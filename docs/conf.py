@@ -54,6 +54,11 @@ def resolve_public_name(app: Any, env: Any, node: Any, contnode: Any) -> Any:
     return None
 
 
+def skip_field(app: Any, what: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:
+    """Leaves out the fields of named tuples, which the docstring of the class describes."""
+    return True if type(value).__name__ == "_tuplegetter" else None
+
+
 def visit_math(translator: Any, node: Any) -> None:
     """Writes a formula as MathML, which browsers typeset without a script and without a network."""
     translator.body.append(convert(node.astext()))
@@ -72,3 +77,4 @@ def visit_math_block(translator: Any, node: Any) -> None:
 def setup(app: Any) -> None:
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
     app.connect("missing-reference", resolve_public_name)
+    app.connect("autodoc-skip-member", skip_field)
