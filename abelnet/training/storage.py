@@ -59,8 +59,12 @@ class StorageSearch:
         check_optuna()
         self.trials, self.heartbeat = check_count("trials", trials), check_count("heartbeat", heartbeat)
         self.space, self.name = dict(space), name
-        self._study = _open(storage, name, self.heartbeat, check_count("retries", retries, 0))
+        self._study, self._storage = _open(storage, name, self.heartbeat, check_count("retries", retries, 0))
         self._plan()
+
+    def close(self) -> None:
+        """Closes the connections to the database."""
+        self._storage.engine.dispose()
 
     def run(self, evaluate: Callable[[Candidate], float], *, on_trials: Callable[[int], None] | None = None) -> Trial:
         """Evaluates trials until all are finished, by this worker or by others, and returns the best.
@@ -130,7 +134,7 @@ class StorageSearch:
         return number
 
 
-def _open(url: str, name: str, heartbeat: int, retries: int) -> optuna.Study:
+def _open(url: str, name: str, heartbeat: int, retries: int) -> tuple[optuna.Study, optuna.storages.RDBStorage]:
     import optuna
     from optuna.samplers import TPESampler
     from sqlalchemy.exc import IntegrityError, ProgrammingError
@@ -152,7 +156,7 @@ def _open(url: str, name: str, heartbeat: int, retries: int) -> optuna.Study:
                 ) from None
         # Trials that are still running count as poor ones, so that workers try different parameters.
         sampler = TPESampler(constant_liar=True)
-    return optuna.create_study(storage=storage, study_name=name, sampler=sampler, load_if_exists=True)
+    return optuna.create_study(storage=storage, study_name=name, sampler=sampler, load_if_exists=True), storage
 
 
 def _connect(url: str, heartbeat: int, retries: int) -> optuna.storages.RDBStorage:

@@ -100,6 +100,7 @@ def test_three_workers_on_postgres_of_which_one_is_killed() -> None:
         assert [worker.wait() for worker in workers] == [-signal.SIGKILL, 0, 0]
         search = StorageSearch(url, "parabola", {"x": Real(-5, 5)}, trials=30)
         trials = search.finished()
+        search.close()
     print(f"{time.monotonic() - started:.0f} s for the rest of 30 trials, {ran}")
     assert [trial.number for trial in trials] == list(range(30))
     assert all(trial.value is not None for trial in trials)
