@@ -55,5 +55,5 @@ def _units_here(monkeypatch: pytest.MonkeyPatch) -> None:
         if on_progress is not None:
             on_progress(1.0)
 
-    for module in ("analogies.experiment", "graphs.comparison", "synthetic.comparison"):
+    for module in ("analogies.experiment", "graphs.comparison", "sets.comparison", "synthetic.comparison"):
         monkeypatch.setattr(f"abelnet.experiments.{module}.run_units", run_units)
