@@ -55,5 +55,6 @@ def _units_here(monkeypatch: pytest.MonkeyPatch) -> None:
         if on_progress is not None:
             on_progress(1.0)
 
-    for module in ("analogies.experiment", "graphs.comparison", "reproduction", "synthetic.comparison"):
+    modules = ("analogies.experiment", "graphs.comparison", "reproduction", "sets.comparison", "synthetic.comparison")
+    for module in modules:
         monkeypatch.setattr(f"abelnet.experiments.{module}.run_units", run_units)

@@ -140,8 +140,8 @@ def _run_unit(experiment: Experiment, folder: Path, data: Path | None, unit: tup
 
     tried = [trained(*choice, 0) for choice in task.choices]
     best = max(tried, key=lambda one: one["validation"] or 0.0)
-    chosen = {key: best[key] for key in ("lr", "weight_decay")}
-    content = {
+    chosen: dict[str, float] = {key: best[key] for key in ("lr", "weight_decay")}
+    content: dict[str, Any] = {
         **dict(zip(("task", "model"), unit, strict=True)),
         **chosen,
         "tried": [{key: one[key] for key in (*chosen, "validation")} for one in tried],
@@ -198,13 +198,14 @@ def _trained(
             is_finite = False
     points = torch.Generator().manual_seed(derived_seed(experiment.seed, "test points", number))
     accuracy = partial(_accuracy, network, generator=points)
-    validated = [accuracy(sets.validation, count, _DRAWS) for count in task.tests.values()] if is_finite else []
+    is_validated = is_finite and len(sets.validation) > 0
+    validated = [accuracy(sets.validation, n, _DRAWS) for n in task.tests.values()] if is_validated else []
     content = {
         "run": number,
         "lr": lr,
         "weight_decay": decay,
         "parameters": count_parameters(network),
-        "validation": sum(validated) / len(validated) if validated and len(sets.validation) else None,
+        "validation": sum(validated) / len(validated) if validated else None,
         "accuracies": {place: accuracy(sets.test, n, _DRAWS) if is_finite else None for place, n in task.tests.items()},
         "tested": len(sets.test),
         "seconds": time.process_time() - begin,
@@ -228,7 +229,7 @@ def _accuracy(model: SetModel, sets: Sets, points: int | None, draws: int = 1, *
         some = sets.take(places)
         values, mask = draw_points(some, points, generator)
         right += int((model(values, mask=mask).argmax(-1) == some.labels).sum())
-    return 100 * right / max(1, draws * len(sets))
+    return 100 * right / (draws * len(sets))
 
 
 def _part(folder: Path, unit: tuple[str, str]) -> Path:

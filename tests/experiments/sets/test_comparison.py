@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from cases import killed_and_resumed
 
 from abelnet import AbelnetError
 from abelnet.experiments.sets.comparison import Experiment, run
-from abelnet.experiments.sets.data import TASKS
+from abelnet.experiments.sets.data import TASKS, Split
 from abelnet.experiments.sets.models import AGGREGATIONS
 from abelnet.files import read_json
 
@@ -48,6 +50,19 @@ def test_selection_and_resumption(tmp_path: Path) -> None:
     file.unlink()
     run(Experiment(runs=1, **options), tmp_path)  # type: ignore[arg-type]
     assert {**read_json(file), "seconds": 0} == {**before, "seconds": 0}
+
+
+def test_without_validation_sets_nothing_is_selected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = TASKS["digits"]
+
+    def split(data: Path | None, number: int, seed: int) -> Split:
+        known, _, test = task.split(data, number, seed)
+        return Split(known.take(torch.arange(64)), known.take(torch.arange(0)), test)
+
+    monkeypatch.setitem(TASKS, "digits", replace(task, split=split, choices=task.choices[:1]))
+    (row,) = run(Experiment(tasks=("digits",), models=("max",), runs=1, epochs=1), tmp_path)["rows"]
+    assert row["runs"][0]["validation"] is None
+    assert row["runs"][0]["accuracies"]["all"] > 0
 
 
 def test_units_and_bad_input() -> None:
