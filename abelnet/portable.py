@@ -5,7 +5,7 @@ ONNX Runtime has inverse trigonometric and hyperbolic functions in float32 alone
 
 from __future__ import annotations
 
-__all__ = ["arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "exact", "hypot", "next_above", "sinh"]
+__all__ = ["arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "exact", "hypot", "logaddexp", "next_above", "sinh"]
 
 import math
 
@@ -87,6 +87,19 @@ def hypot(a: Tensor, b: Tensor) -> Tensor:
     large = torch.maximum(a.abs(), b.abs())
     unit = torch.where(large > 0, large, 1)
     return large * ((a / unit).square() + (b / unit).square()).sqrt()
+
+
+def logaddexp(a: Tensor, b: Tensor) -> Tensor:
+    """Returns :math:`\\log(e^a + e^b)`; ONNX has no more than what it says, which overflows.
+
+    Example:
+        >>> logaddexp(torch.tensor(-1e5), torch.tensor(-1e5))
+        tensor(-99999.3047)
+    """
+    if not torch.compiler.is_exporting():
+        return torch.logaddexp(a, b)
+    top = torch.maximum(a, b)
+    return torch.where(top.abs() == math.inf, top, top + torch.log1p((-(a - b).abs()).exp()))
 
 
 def next_above(x: Tensor) -> Tensor:

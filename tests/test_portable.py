@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
-from abelnet.portable import arcsin, arcsinh, arctan, arctan2, arctanh, exact, hypot, next_above, sinh
+from abelnet.portable import arcsin, arcsinh, arctan, arctan2, arctanh, exact, hypot, logaddexp, next_above, sinh
 
 
 class Functions(nn.Module):
@@ -39,3 +41,14 @@ def test_functions_of_float64_are_composed_of_those_that_onnx_runtime_has() -> N
     }
     for got, expected in zip(program.module()(x, y), Composed()(x, y), strict=True):
         torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-15)
+
+
+class Added(nn.Module):
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        return logaddexp(a, b)
+
+
+def test_sums_of_exponentials_that_underflow() -> None:
+    a = torch.tensor([-1e5, 1e5, 0.0, -math.inf, -math.inf, math.inf, 3.0])
+    b = torch.tensor([-1e5, 2.0, 0.5, -math.inf, 1.0, 1.0, -90.0])
+    torch.testing.assert_close(torch.export.export(Added(), (a, b)).module()(a, b), torch.logaddexp(a, b))

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from abelnet.multisets import Multisets
+from abelnet.portable import logaddexp
 from abelnet.segments import Segments, composed_gradients
 
 _LOG2_E = math.log2(math.e)
@@ -42,7 +43,7 @@ class LogSum:
 
     def combine(self, u: Tensor, v: Tensor) -> Tensor:
         """Returns :math:`u * v`, with broadcasting."""
-        return self.unscaled(torch.logaddexp(self._scaled(u), self._scaled(v)) - self.exponent * math.log(2))
+        return self.unscaled(logaddexp(self._scaled(u), self._scaled(v)) - self.exponent * math.log(2))
 
     def reduce(self, u: Tensor, multisets: Multisets) -> Tensor:
         """Returns :math:`u_1 * \\dots * u_n` of each set: rows :math:`(N, d)` to :math:`(*, d)`."""
@@ -98,7 +99,7 @@ class LogSum:
 
     def merge(self, state: Tensor, other: Tensor) -> Tensor:
         """Merges two states into that of the union of their multisets."""
-        return torch.logaddexp(state, other)
+        return logaddexp(state, other)
 
     def gather(self, states: Tensor) -> Tensor:
         """Merges the states of a set, :math:`(*, n, k)` to :math:`(*, k)`."""

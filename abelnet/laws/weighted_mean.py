@@ -14,6 +14,7 @@ from abelnet.checks import check_number, is_checking, peek
 from abelnet.errors import AbelnetError
 from abelnet.laws.base import Law, check_no_empty
 from abelnet.multisets import Multisets
+from abelnet.portable import logaddexp
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -60,7 +61,7 @@ class WeightedMean(Law):
         (a, x), (b, y) = u.chunk(2, -1), v.chunk(2, -1)
         a, b = self.rate * a, self.rate * b
         # The place of the larger mass, moved by a part of the way: nothing overflows.
-        mass = (torch.logaddexp(a, b) - math.log(2)) / self.rate
+        mass = (logaddexp(a, b) - math.log(2)) / self.rate
         return torch.cat((mass, torch.lerp(x, y, torch.sigmoid(b - a))), -1)
 
     def lift(self, u: Tensor) -> Tensor:
