@@ -232,7 +232,9 @@ class SpectralFit:
         # ψ is determined up to a factor; this one makes φ cross zero with a finite slope.
         c = c / c[-1]
         points = np.unique(np.append(places[np.abs(places - pole) > 1e-9 * np.ptp(places)], pole))
-        beside = np.where(points == pole, points + 1e-6 * np.ptp(places), points)
+        # Numbers that are almost equal differ by little more than rounding.
+        step = max(1e-6 * np.ptp(places), 2 * np.spacing(abs(pole)))
+        beside = np.where(points == pole, points + step, points)
         psi = np.clip(basis.curve(beside) @ c[:-1] + np.log(np.abs(beside - pole)), -300, 300)
         size, away = np.exp(psi), beside - pole
         slopes = np.where(points == pole, size / away, size * np.abs(basis.slope(points) @ c[:-1] + 1 / away))

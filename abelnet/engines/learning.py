@@ -4,12 +4,14 @@ from __future__ import annotations
 
 __all__ = ["learn_table"]
 
+from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from abelnet.engines.columns import Columns
+from abelnet.engines.pages import release_code
 from abelnet.engines.sources import Reading
 from abelnet.engines.tables import Sets, read_sets
 from abelnet.errors import AbelnetError
@@ -66,16 +68,22 @@ def learn_table(
             yield sets
 
     batches = read()
-    first = list(islice(batches, _BATCHES))
+    first = deque(islice(batches, _BATCHES))
     if not first:
         name = source if isinstance(source, str | Path) else "table"
         raise AbelnetError(f"{name}: expected at least one multiset with its result, got none")
     # Here, when the database has ended if the table is small: only one of them is in memory at a time.
+    import torch
+
     from abelnet.discovery.estimator import LawRegressor
 
+    if reading is not None and reading.apart:
+        release_code(Path(torch.__file__).parent)
     model = LawRegressor(seed=seed, only=only)
-    for sets in chain(first, batches):
-        model.partial_fit(sets.multisets(), names=columns.values if columns.set is not None else ())
+    while first:
+        names = columns.values if columns.set is not None else ()
+        model.partial_fit(first.popleft().multisets(), names=names)
+        first.extend(islice(batches, 1))
     say("learning")
     _ = model.laws_  # fitted on first access
     return model

@@ -152,7 +152,7 @@ def _count(table: Table, name: str) -> int:
 def _fetch(table: Table, source: str, names: list[str]) -> Array:
     """Returns columns as a matrix, with NaN for NULL."""
     found = table.database.columns(f"SELECT {', '.join(names)} {source}")
-    return np.stack([np.ma.filled(found[name].astype(np.float64), np.nan) for name in names], 1)
+    return np.stack([found[name].astype(np.float64) for name in names], 1)
 
 
 def _sets(columns: Columns, values: Array, ptr: Any, targets: Array) -> Sets:

@@ -90,12 +90,12 @@ def test_one_huge_set_among_small_ones_takes_little_memory(form: str, tmp_path: 
         (tmp_path / "t.csv").write_text("\n".join(["s,x,y", *(f"{s},{x!r},{y!r}" for s, x, y in rows)]))
     else:
         pyarrow.parquet.write_table(pa.table({"s": sets, "x": values, "y": results}), tmp_path / "t.parquet")
-    # Padded to the largest, the sets take 1.6 GB. PyTorch takes 229 MB, and sympy 34 MB.
+    # Padded to the largest, the sets take 1.6 GB. PyTorch takes 229 MB on import, and sympy 34 MB.
     law, written, table = tmp_path / "law", tmp_path / "r.csv", tmp_path / f"t.{form}"
     for arguments in (["learn", "--target=y", f"--out={law}"], ["apply", f"--out={written}", str(law)]):
         command = [sys.executable, "-c", PEAK, *arguments, "--set=s", "--value=x", str(table)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        assert int(done.stdout) < 300 * 2**20
+        assert int(done.stdout) < 300 * 10**6
     assert len(written.read_text().splitlines()) == 1 + len(sizes)
 
 
@@ -173,6 +173,7 @@ HUGE = example(table=RandomTable(8, 38, 0, 0.0, "noisy sum", "one huge set")) if
 @example(table=RandomTable(129691142, 44, 0, -1.0, "nothing", "one value"))  # a sum of squares that overflows
 @example(table=RandomTable(1, 4, 3, -1.0, "noisy sum", "one value"))  # initial values that overflow
 @example(table=RandomTable(2398209563, 42, 0, 0.0, "noisy sum", "duplicates"))  # larger noise in what is held out
+@example(table=RandomTable(0, 14, -8, -1.0, "mean", "one value"))  # numbers that differ by rounding
 def test_random_tables(table: RandomTable) -> None:
     """Learned, saved, loaded and applied: an error in one line, or a law that is as good as it says."""
     columns = Columns(("x",), "s", ("y",))
