@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from abelnet.kernels import TINY, compiled
-from abelnet.lanes import LANES, address, fill, first, item, load, maximum, put, sqrt, store, where
+from abelnet.lanes import LANES, address, any_of, fill, first, load, maximum, minimum, sqrt, store, where
 
 # Corner of a piece on both axes, inverse width, height (0 of tails), slopes at both ends, and the number of the piece.
 ROWS = 7
@@ -28,13 +28,31 @@ _inlined = njit(forceinline=True)
 
 
 @_inlined
-def _piece(v, axis, table, pieces, d, column, mask):
+def _range(x, begin, end, axis, table, pieces, d, column, mask):
+    """Returns the first and the last piece in which there are values of some rows: others need not be searched."""
+    least, most = fill(np.inf), fill(-np.inf)
+    for i in range(begin, end):
+        v = load(x, i * d + column, mask)
+        least, most = minimum(v, least), maximum(v, most)
+    low, high = 0, 0
+    for k in range(1, pieces):
+        edge = load(table, (k * ROWS + axis) * d + column, mask)
+        if not any_of(mask & (least < edge)):
+            low = k
+        if any_of(mask & (most >= edge)):
+            high = k
+    return low, high
+
+
+@_inlined
+def _piece(v, axis, table, low, high, d, column, mask):
     """Returns the row of the piece of each value on an axis: the last that begins at or below it."""
-    place = column
+    place = low * ROWS * d + column
     x0, y0 = load(table, place, mask), load(table, place + d, mask)
     inverse, height = load(table, place + 2 * d, mask), load(table, place + 3 * d, mask)
-    slope0, slope1, number = load(table, place + 4 * d, mask), load(table, place + 5 * d, mask), fill(_ZERO)
-    for k in range(1, pieces):
+    slope0, slope1 = load(table, place + 4 * d, mask), load(table, place + 5 * d, mask)
+    number = load(table, place + 6 * d, mask)
+    for k in range(low + 1, high + 1):
         place = k * ROWS * d + column
         there = v >= load(table, place + axis * d, mask)
         x0 = where(there, load(table, place, mask), x0)
@@ -54,14 +72,17 @@ def spline(x, table, result):
     x, table, result = address(x), address(table), address(result)
     for c in range(0, d, LANES):
         mask = first(d - c)
-        for i in range(n):
-            v = load(x, i * d + c, mask)
-            x0, y0, inverse, height, slope0, slope1, _ = _piece(v, 0, table, pieces, d, c, mask)
-            is_tail, rise = height == _ZERO, v - x0
-            z = where(is_tail, _ZERO, rise * inverse)
-            mean, both = height * inverse, z * (_ONE - z)
-            curve = (mean * z * z + slope0 * both) / (mean + (slope0 + slope1 - _TWO * mean) * both)
-            store(result, i * d + c, mask, y0 + where(is_tail, slope0 * rise, height * curve))
+        for begin in range(0, n, _BLOCK):
+            end = min(begin + _BLOCK, n)
+            low, high = _range(x, begin, end, 0, table, pieces, d, c, mask)
+            for i in range(begin, end):
+                v = load(x, i * d + c, mask)
+                x0, y0, inverse, height, slope0, slope1, _ = _piece(v, 0, table, low, high, d, c, mask)
+                is_tail, rise = height == _ZERO, v - x0
+                z = where(is_tail, _ZERO, rise * inverse)
+                mean, both = height * inverse, z * (_ONE - z)
+                curve = (mean * z * z + slope0 * both) / (mean + (slope0 + slope1 - _TWO * mean) * both)
+                store(result, i * d + c, mask, y0 + where(is_tail, slope0 * rise, height * curve))
 
 
 @compiled
@@ -71,68 +92,69 @@ def spline_inverse(y, table, result):
     y, table, result = address(y), address(table), address(result)
     for c in range(0, d, LANES):
         mask = first(d - c)
-        for i in range(n):
-            v = load(y, i * d + c, mask)
-            x0, y0, inverse, height, slope0, slope1, _ = _piece(v, 1, table, pieces, d, c, mask)
-            is_tail = height == _ZERO
-            rise, mean = where(is_tail, _ZERO, v - y0), height * inverse
-            bend = slope0 + slope1 - _TWO * mean
-            a, b = height * (mean - slope0) + rise * bend, height * slope0 - rise * bend
-            minus = mean * rise
-            root = sqrt(maximum(b * b + _FOUR * a * minus, TINY))
-            # Each of the two forms of the root is used where it does not subtract nearly equal numbers.
-            direct = b >= _ZERO
-            top, bottom = where(direct, _TWO * minus, root - b), where(direct, b + root, _TWO * a)
-            inside = top / (bottom * inverse)
-            store(result, i * d + c, mask, x0 + where(is_tail, (v - y0) / slope0, inside))
+        for begin in range(0, n, _BLOCK):
+            end = min(begin + _BLOCK, n)
+            low, high = _range(y, begin, end, 1, table, pieces, d, c, mask)
+            for i in range(begin, end):
+                v = load(y, i * d + c, mask)
+                x0, y0, inverse, height, slope0, slope1, _ = _piece(v, 1, table, low, high, d, c, mask)
+                is_tail = height == _ZERO
+                rise, mean = where(is_tail, _ZERO, v - y0), height * inverse
+                bend = slope0 + slope1 - _TWO * mean
+                a, b = height * (mean - slope0) + rise * bend, height * slope0 - rise * bend
+                minus = mean * rise
+                root = sqrt(maximum(b * b + _FOUR * a * minus, TINY))
+                # Each of the two forms of the root is used where it does not subtract nearly equal numbers.
+                direct = b >= _ZERO
+                top, bottom = where(direct, _TWO * minus, root - b), where(direct, b + root, _TWO * a)
+                inside = top / (bottom * inverse)
+                store(result, i * d + c, mask, x0 + where(is_tail, (v - y0) / slope0, inside))
 
 
 @_inlined
-def _scatter(values, d, column, sums):
-    """Adds the gradients of one row to those of its pieces."""
-    for j in range(min(LANES, d - column)):
-        place = (int(item(values, GRADIENTS * LANES + j)) * d + column + j) * GRADIENTS
-        for k in range(GRADIENTS):
-            put(sums, place + k, item(sums, place + k) + item(values, k * LANES + j))
+def _add(sums, number, low, high, of_x0, of_y0, of_inverse, of_height, of_slope0, of_slope1):
+    """Adds the gradients of one row to those of its pieces, of which lanes have few."""
+    everything = first(LANES)
+    for k in range(low, high + 1):
+        there, place = number == np.float32(k), k * GRADIENTS * LANES
+        if any_of(there):
+            for one in (of_x0, of_y0, of_inverse, of_height, of_slope0, of_slope1):
+                store(sums, place, everything, load(sums, place, everything) + where(there, one, _ZERO))
+                place += LANES
 
 
 @njit
-def _gradients(x, table, gradient, is_inverse, result, values, sums):
-    """Writes the gradient by rows, and adds those by pieces."""
-    (n, d), pieces, everything = x.shape, table.shape[0], first(LANES)
-    x, table, gradient, result = address(x), address(table), address(gradient), address(result)
-    values, sums = address(values), address(sums)
-    for c in range(0, d, LANES):
-        mask = first(d - c)
-        for i in range(n):
-            v, g = load(x, i * d + c, mask), load(gradient, i * d + c, mask)
-            x0, _, inverse, height, slope0, slope1, number = _piece(v, 0, table, pieces, d, c, mask)
-            is_tail, rise = height == _ZERO, v - x0
-            z = where(is_tail, _ZERO, rise * inverse)
-            mean, both = where(is_tail, _ONE, height * inverse), z * (_ONE - z)
-            bottom = _ONE / (mean + (slope0 + slope1 - _TWO * mean) * both)
-            curve = (mean * z * z + slope0 * both) * bottom
-            part = mean * bottom
-            rest = _ONE - z
-            inside = part * part * (slope1 * z * z + _TWO * mean * both + slope0 * rest * rest)
-            slope = where(is_tail, slope0, inside)
-            if is_inverse:  # x is the result, by the gradient of which that of rows is divided by the slope
-                found = g / slope
-                store(result, i * d + c, mask, found)
-                g = _ZERO - found
-            else:
-                store(result, i * d + c, mask, g * slope)
-            first_slope = height * both * bottom * (_ONE - curve)
-            last_slope = _ZERO - height * both * bottom * curve
-            store(values, 0, everything, _ZERO - g * slope)
-            store(values, LANES, everything, g)
-            # By the inverse width through z, and through the mean slope of a bin.
-            store(values, 2 * LANES, everything, where(is_tail, _ZERO, g * slope * rise / inverse))
-            store(values, 3 * LANES, everything, where(is_tail, _ZERO, g * curve))
-            store(values, 4 * LANES, everything, g * where(is_tail, rise, first_slope))
-            store(values, 5 * LANES, everything, where(is_tail, _ZERO, g * last_slope))
-            store(values, 6 * LANES, everything, number)
-            _scatter(values, d, c, sums)
+def _gradients(x, table, c, gradient, is_inverse, result, sums):
+    """Writes the gradient by rows, and adds those by pieces, in some lanes."""
+    (n, d), pieces, mask = x.shape, table.shape[0], first(x.shape[1] - c)
+    x, table, gradient, result, sums = address(x), address(table), address(gradient), address(result), address(sums)
+    low, high = _range(x, 0, n, 0, table, pieces, d, c, mask)
+    for i in range(n):
+        v, g = load(x, i * d + c, mask), load(gradient, i * d + c, mask)
+        x0, _, inverse, height, slope0, slope1, number = _piece(v, 0, table, low, high, d, c, mask)
+        is_tail, rise = height == _ZERO, v - x0
+        z = where(is_tail, _ZERO, rise * inverse)
+        mean, both = where(is_tail, _ONE, height * inverse), z * (_ONE - z)
+        bottom = _ONE / (mean + (slope0 + slope1 - _TWO * mean) * both)
+        curve = (mean * z * z + slope0 * both) * bottom
+        part = mean * bottom
+        rest = _ONE - z
+        inside = part * part * (slope1 * z * z + _TWO * mean * both + slope0 * rest * rest)
+        slope = where(is_tail, slope0, inside)
+        if is_inverse:  # x is the result, by the gradient of which that of rows is divided by the slope
+            found = g / slope
+            store(result, i * d + c, mask, found)
+            g = _ZERO - found
+        else:
+            store(result, i * d + c, mask, g * slope)
+        first_slope = height * both * bottom * (_ONE - curve)
+        last_slope = _ZERO - height * both * bottom * curve
+        of_corner = _ZERO - g * slope
+        # By the inverse width through z, and through the mean slope of a bin.
+        of_inverse = where(is_tail, _ZERO, g * slope * rise / inverse)
+        of_height, of_last = where(is_tail, _ZERO, g * curve), where(is_tail, _ZERO, g * last_slope)
+        of_first = g * where(is_tail, rise, first_slope)
+        _add(sums, number, low, high, of_corner, g, of_inverse, of_height, of_first, of_last)
 
 
 @compiled
@@ -147,11 +169,14 @@ def spline_gradient(x, table, gradient, is_inverse, result, of_table):
         result: Gradient by rows, written.
         of_table: Gradients by pieces.
     """
-    values, sums = np.empty((GRADIENTS + 1) * LANES, np.float32), np.zeros(of_table.size, np.float32)
-    total = of_table.reshape(-1)
-    for begin in range(0, len(x), _BLOCK):
-        end = begin + _BLOCK
-        _gradients(x[begin:end], table, gradient[begin:end], is_inverse, result[begin:end], values, sums)
-        for k in range(len(sums)):
-            total[k] += sums[k]
-            sums[k] = _ZERO
+    (n, d), pieces = x.shape, len(table)
+    sums = np.zeros((pieces, GRADIENTS, LANES), np.float32)
+    for c in range(0, d, LANES):
+        for begin in range(0, n, _BLOCK):
+            end = begin + _BLOCK
+            _gradients(x[begin:end], table, c, gradient[begin:end], is_inverse, result[begin:end], sums)
+            for k in range(pieces):
+                for q in range(GRADIENTS):
+                    for j in range(min(LANES, d - c)):
+                        of_table[k, c + j, q] += sums[k, q, j]
+                        sums[k, q, j] = _ZERO

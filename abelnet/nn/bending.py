@@ -15,7 +15,7 @@ import math
 import numpy as np
 from numba import njit
 
-from abelnet.kernels import compiled, move
+from abelnet.kernels import compiled
 from abelnet.lanes import LANES, address, exp2, fill, first, inverse, load, minimum, store
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
@@ -51,35 +51,56 @@ def bend(features, weights, result):
             store(result, s * d + c, mask, total)
 
 
+@_inlined
+def _copy(source, place, stride, count, mask, target):
+    """Copies rows of some lanes, so that what is added to them again and again is written whole: only that is fast."""
+    everything = first(LANES)
+    for k in range(count):
+        store(target, k * LANES, everything, load(source, place + k * stride, mask))
+
+
 @njit
-def _gradients(features, weights, gradient, result, sums):
-    (sets, count, d), units = features.shape, weights.shape[0]
-    features, weights, gradient = address(features), address(weights), address(gradient)
-    result, sums = address(result), address(sums)
-    for c in range(0, d, LANES):
-        mask = first(d - c)
-        for s in range(sets):
-            g, at = load(gradient, s * d + c, mask), s * count * d + c
+def _gradients(features, weights, c, gradient, result, own, sums, values, found):
+    (sets, count, d), units, everything = features.shape, weights.shape[0], first(LANES)
+    features, weights, gradient, result = address(features), address(weights), address(gradient), address(result)
+    own, sums, values, found = address(own), address(sums), address(values), address(found)
+    mask = first(d - c)
+    _copy(weights, c, d, units * (count + 2), mask, own)
+    for s in range(sets):
+        g, at = load(gradient, s * d + c, mask), s * count * d + c
+        _copy(features, at, d, count, mask, values)
+        for f in range(count):
+            store(found, f * LANES, everything, fill(_ZERO))
+        for h in range(units):
+            place = h * (count + 2) * LANES
+            a, logistic = _hidden(values, 0, own, place, count, LANES, everything)
+            last = place + (count + 1) * LANES
+            bias = last - LANES
+            change = g * load(own, last, everything) * logistic * (_ONE + a * (_ONE - logistic))
+            store(sums, last, everything, load(sums, last, everything) + g * a * logistic)
+            store(sums, bias, everything, load(sums, bias, everything) + change)
             for f in range(count):
-                store(result, at + f * d, mask, fill(_ZERO))
-            for h in range(units):
-                place = h * (count + 2) * d + c
-                a, logistic = _hidden(features, at, weights, place, count, d, mask)
-                last = place + (count + 1) * d
-                store(sums, last, mask, load(sums, last, mask) + g * a * logistic)
-                found = g * load(weights, last, mask) * logistic * (_ONE + a * (_ONE - logistic))
-                store(sums, last - d, mask, load(sums, last - d, mask) + found)
-                for f in range(count):
-                    one, own = at + f * d, place + f * d
-                    store(sums, own, mask, load(sums, own, mask) + found * load(features, one, mask))
-                    store(result, one, mask, load(result, one, mask) + found * load(weights, own, mask))
+                one, other = f * LANES, place + f * LANES
+                store(sums, other, everything, load(sums, other, everything) + change * load(values, one, everything))
+                store(found, one, everything, load(found, one, everything) + change * load(own, other, everything))
+        for f in range(count):
+            store(result, at + f * d, mask, load(found, f * LANES, everything))
 
 
 @compiled
 def bend_gradient(features, weights, gradient, result, of_weights):
     """Writes the gradient by features, and adds those by weights, in double precision."""
-    sums, total = np.zeros(weights.shape, np.float32), of_weights.reshape(-1)
-    for begin in range(0, len(features), _BLOCK):
-        end = begin + _BLOCK
-        _gradients(features[begin:end], weights, gradient[begin:end], result[begin:end], sums)
-        move(sums.reshape(-1), total)
+    (sets, count, d), (units, rows, _) = features.shape, weights.shape
+    own, sums = np.empty((units, rows, LANES), np.float32), np.zeros((units, rows, LANES), np.float32)
+    values, found = np.empty((count, LANES), np.float32), np.empty((count, LANES), np.float32)
+    for c in range(0, d, LANES):
+        for begin in range(0, sets, _BLOCK):
+            end = begin + _BLOCK
+            _gradients(
+                features[begin:end], weights, c, gradient[begin:end], result[begin:end], own, sums, values, found
+            )
+            for h in range(units):
+                for k in range(rows):
+                    for j in range(min(LANES, d - c)):
+                        of_weights[h, k, c + j] += sums[h, k, j]
+                        sums[h, k, j] = _ZERO
