@@ -1,6 +1,7 @@
 """Trainable invertible maps with closed-form inverses: normalizing flows and monotonic curves."""
 
-from abelnet.bijections.base import Bijection, Chain, Elementwise
+from abelnet.bijections.base import Bijection, Elementwise
+from abelnet.bijections.chain import Chain
 from abelnet.bijections.coupling import Glow, GlowCoupling, Permutation, glow
 from abelnet.bijections.elementwise import Affine, SinhArcsinh
 from abelnet.bijections.even import Even

@@ -16,7 +16,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from abelnet.bijections.base import Bijection, Chain, draw_seeds, seeded
+from abelnet.bijections.base import Bijection, draw_seeds, seeded
+from abelnet.bijections.chain import Chain
 from abelnet.bijections.slopes import Enclosure
 from abelnet.checks import check_count, check_values
 from abelnet.errors import AbelnetError

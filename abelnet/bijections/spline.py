@@ -12,7 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from abelnet.bijections.base import Chain, Elementwise
+from abelnet.bijections.base import Elementwise
+from abelnet.bijections.chain import Chain
 from abelnet.bijections.elementwise import Affine
 from abelnet.checks import check_count, check_values
 from abelnet.errors import AbelnetError
