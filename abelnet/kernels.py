@@ -83,6 +83,23 @@ def move(sums, total):
         sums[k] = _ZERO
 
 
+@njit
+def longest(ends):
+    """Returns the size of the largest set, of those that end here."""
+    most = 0
+    for s in range(len(ends) - 1):
+        most = max(most, ends[s + 1] - ends[s])
+    return most
+
+
+@njit
+def buffer(rows):
+    """Returns space for rows of sixteen numbers, each of which is in one line of the cache: others take twice as long."""
+    space = np.empty((rows + 1) * LANES, np.float32)
+    skipped = -space.ctypes.data % (4 * LANES) // 4
+    return space[skipped : skipped + rows * LANES].reshape(rows, LANES)
+
+
 @compiled
 def order_by_set(index, count):
     """Returns the rows sorted by set, in the given order within each, and the ends of the sets; linear in their number.

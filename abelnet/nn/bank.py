@@ -20,7 +20,7 @@ from abelnet.multisets import Multisets
 from abelnet.nn.channelwise import Channelwise
 from abelnet.nn.curve import Curve
 from abelnet.nn.members import Exponentials, Extremes, Logarithms, Member, Polynomials, Powers, Scene, Totals
-from abelnet.nn.mixture import in_turn, mixture, sums
+from abelnet.nn.mixture import in_turn, mixture
 from abelnet.nn.statistics import Network
 from abelnet.operation import Operation
 from abelnet.pooling import Pooling
@@ -267,7 +267,7 @@ class GatedBank(Pooling):
         unit = torch.where(self.unit > 0, self.unit, 1)
         scene = Scene(multisets, None, unit)
         if _WAYS[self._way] == "network":
-            mixed = self.network(sums(self.network.members(), scene), scene)
+            mixed = self.network(scene)
         elif _WAYS[self._way] == "slow":
             slow = [m for m in self._members() if isinstance(m, Exponentials) and m.names[0] in _SLOW]
             mixed = in_turn(slow, scene, math.inf if self.is_hard else _LIMIT)

@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numba import njit
 
-from abelnet.kernels import TINY, compiled
+from abelnet.kernels import TINY, buffer, compiled, longest, move
 from abelnet.lanes import (
     LANES,
     address,
@@ -201,14 +201,6 @@ def _spread_products(z, count, gamma, shift, factor, result):
 
 
 @njit
-def _longest(ends):
-    longest = 0
-    for s in range(len(ends) - 1):
-        longest = max(longest, ends[s + 1] - ends[s])
-    return longest
-
-
-@njit
 def _mix(x, rows, ends, given, inverses, use, limit, result, z, logs):
     d, last = x.shape[1], max(ends[-1] - 1, 0)
     x, rows, given, inverses = address(x), address(rows), address(given), address(inverses)
@@ -261,8 +253,7 @@ def mix(x, rows, ends, given, use, limit, result):
         limit: Size beyond which results of laws are cut off.
         result: Shape (B, d), written.
     """
-    longest = _longest(ends)
-    z, logs = np.empty((longest, LANES), np.float32), np.empty((longest, LANES), np.float32)
+    z, logs = buffer(longest(ends)), buffer(longest(ends))
     _mix(x, rows, ends, given, _ONE / given[_RATE:_WEIGHT], use, limit, result, z, logs)
 
 
@@ -385,15 +376,12 @@ def mix_gradient(x, rows, ends, given, use, limit, gradient, result, of_given):
 
     Gradients by rates and exponents are in units of log 2, those by weights of the products with units.
     """
-    longest = _longest(ends)
-    buffers, sums = np.empty((5, longest, LANES), np.float32), np.zeros(given.shape, np.float32)
+    rows_of_set = longest(ends)
+    buffers, sums = buffer(5 * rows_of_set).reshape(5, rows_of_set, LANES), np.zeros(given.shape, np.float32)
     inverses = _ONE / given[_RATE:_WEIGHT]
     for begin in range(0, len(ends) - 1, _BLOCK):
         end = begin + _BLOCK
         _mix_gradient(
             x, rows, ends[begin : end + 1], given, inverses, use, limit, gradient[begin:end], result, buffers, sums
         )
-        for row in range(len(given)):
-            for j in range(given.shape[1]):
-                of_given[row, j] += sums[row, j]
-                sums[row, j] = _ZERO
+        move(sums.reshape(-1), of_given.reshape(-1))

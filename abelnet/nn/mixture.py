@@ -2,7 +2,7 @@ r"""Results of several members of a bank, weighted: by compiled kernels in one p
 
 from __future__ import annotations
 
-__all__ = ["in_turn", "mixture", "sums"]
+__all__ = ["in_turn", "mixture"]
 
 import math
 from collections.abc import Callable, Sequence
@@ -48,7 +48,7 @@ def mixture(
         first += len(places)
         if not used.isdisjoint(places):
             chosen.append((member, places))
-    for (member, places), total in zip(chosen, sums([member for member, _ in chosen], scene), strict=True):
+    for (member, places), total in zip(chosen, _sums([member for member, _ in chosen], scene), strict=True):
         for place, result in zip(places, member.lower(total, scene), strict=True):
             if place in used:
                 parts.append(weights[:, place] * (result if limit == math.inf else result.clamp(-limit, limit)))
@@ -67,7 +67,7 @@ def in_turn(members: Sequence[Exponentials], scene: Scene, limit: float) -> Tens
     return fold if limit == math.inf else fold.clamp(-limit, limit)
 
 
-def sums(members: Sequence[Member], scene: Scene) -> list[Tensor | None]:
+def _sums(members: Sequence[Member], scene: Scene) -> list[Tensor | None]:
     """Returns the sums over each set of what members lift, in one pass."""
     lifted = [member.lift(scene) for member in members]
     parts = [part for part in lifted if part is not None]
