@@ -143,7 +143,10 @@ def _locate(z, number, rounds, mean, tilt, width, weights, changes, slopes):
             left = (load(z, i * LANES, everything) - location) * scale - step
             direct = (load(weights, i * LANES, everything) + left * load(changes, i * LANES, everything)) * share
             store(slopes, i * LANES, everything, direct - back * load(slopes, i * LANES, everything))
-        of_tilt, of_width = by_tilt * inverse_scale - back * of_tilt, -_HALF * by_width * inverse_scale - back * of_width
+        of_tilt, of_width = (
+            by_tilt * inverse_scale - back * of_tilt,
+            -_HALF * by_width * inverse_scale - back * of_width,
+        )
         location = location + step * inverse_scale
     return location, of_tilt, of_width
 
@@ -277,9 +280,7 @@ def _summarize_gradient(x, rows, ends, given, features, kept, gradient, slopes, 
             mask, at, keep = first(d - c), s * FEATURES * d + c, s * KEPT * d + c
             unit, of_location = load(given, c, mask), load(gradient, at, mask)
             high, low = load(features, at + 2 * d, mask), load(features, at + 3 * d, mask)
-            highs, lows = _read_again(
-                x, rows, start, start + number, last, d, c, mask, unit, high, low, z, result
-            )
+            highs, lows = _read_again(x, rows, start, start + number, last, d, c, mask, unit, high, low, z, result)
             flat = load(gradient, at + d, mask) / np.float32(number)
             of_high, of_low = load(gradient, at + 2 * d, mask) / highs, load(gradient, at + 3 * d, mask) / lows
             rates = _four_rates(given, 3 * d + c, d, mask)
