@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numba import njit
 
-from abelnet.kernels import TINY, buffer, compiled, longest, move
+from abelnet.kernels import buffer, compiled, longest, move
 from abelnet.lanes import (
     LANES,
     address,
@@ -24,6 +24,7 @@ from abelnet.lanes import (
     fetch,
     fill,
     first,
+    inverse,
     item,
     load,
     log2,
@@ -85,49 +86,75 @@ def _know(known, s, row, value):
 
 @inlined
 def _read(x, rows, start, stop, last, d, column, mask, unit, use_logs, z, logs, at):
-    """Reads a set in units into the cache; returns its extremes, its sum, and the sum of logarithms."""
+    """Reads a set in units into the cache; returns its extremes."""
     high, low, everything = fill(-np.inf), fill(np.inf), first(LANES)
-    total, total_logs = double_zeros(), double_zeros()
-    for begin in range(start, stop, _BLOCK):
-        part, part_logs = fill(_ZERO), fill(_ZERO)
-        for i in range(begin, min(begin + _BLOCK, stop)):
-            fetch(x, item(rows, min(i + _AHEAD, last)) * d + column)
-            one = load(x, item(rows, i) * d + column, mask) * unit
-            store(z, (at + i - start) * LANES, everything, one)
-            high, low = maximum(one, high), minimum(one, low)
-            part = part + one
-            if use_logs:
-                log = log2(maximum(one, _SMALLEST))
-                store(logs, (at + i - start) * LANES, everything, log)
-                part_logs = part_logs + log
-        total, total_logs = total + double(part), total_logs + double(part_logs)
-    return high, low, single(total), single(total_logs)
+    for i in range(start, stop):
+        fetch(x, item(rows, min(i + _AHEAD, last)) * d + column)
+        one = load(x, item(rows, i) * d + column, mask) * unit
+        store(z, (at + i - start) * LANES, everything, one)
+        high, low = maximum(one, high), minimum(one, low)
+        if use_logs:
+            store(logs, (at + i - start) * LANES, everything, log2(maximum(one, _SMALLEST)))
+    return high, low
+
+
+@inlined
+def _total(z, at, count):
+    """Returns the sum of a set."""
+    everything, part, total = first(LANES), fill(_ZERO), double_zeros()
+    if count <= _BLOCK:
+        for i in range(at, at + count):
+            part = part + load(z, i * LANES, everything)
+        return part
+    for begin in range(at, at + count, _BLOCK):
+        part = fill(_ZERO)
+        for i in range(begin, min(begin + _BLOCK, at + count)):
+            part = part + load(z, i * LANES, everything)
+        total = total + double(part)
+    return single(total)
+
+
+@inlined
+def _some_powers(z, begin, end, extreme, rate):
+    part, everything = fill(_ZERO), first(LANES)
+    for i in range(begin, end):
+        part = part + exp2((load(z, i * LANES, everything) - extreme) * rate)
+    return part
 
 
 @inlined
 def _add_powers(z, at, count, extreme, rate):
-    everything, total = first(LANES), double_zeros()
+    """Returns the sum of powers, which is at least 1: they are measured from the extreme."""
+    if count <= _BLOCK:
+        return _some_powers(z, at, at + count, extreme, rate)
+    total = double_zeros()
     for begin in range(at, at + count, _BLOCK):
-        part = fill(_ZERO)
-        for i in range(begin, min(begin + _BLOCK, at + count)):
-            part = part + exp2((load(z, i * LANES, everything) - extreme) * rate)
-        total = total + double(part)
-    return maximum(single(total), TINY)
+        total = total + double(_some_powers(z, begin, min(begin + _BLOCK, at + count), extreme, rate))
+    return single(total)
+
+
+@inlined
+def _keep_some_powers(z, begin, end, extreme, rate, powers, place):
+    everything, part, moment = first(LANES), fill(_ZERO), fill(_ZERO)
+    for i in range(begin, end):
+        t = (load(z, i * LANES, everything) - extreme) * rate
+        power = exp2(t)
+        store(powers, (place + i) * LANES, everything, power)
+        part, moment = part + power, moment + power * t
+    return part, moment
 
 
 @inlined
 def _keep_powers(z, at, count, extreme, rate, powers, place):
     """Writes the powers; returns their sum, and that of their products with the exponents."""
-    everything, total, moment = first(LANES), double_zeros(), double_zeros()
+    if count <= _BLOCK:
+        return _keep_some_powers(z, at, at + count, extreme, rate, powers, place)
+    total, moment = double_zeros(), double_zeros()
     for begin in range(at, at + count, _BLOCK):
-        part, part_moment = fill(_ZERO), fill(_ZERO)
-        for i in range(begin, min(begin + _BLOCK, at + count)):
-            t = (load(z, i * LANES, everything) - extreme) * rate
-            power = exp2(t)
-            store(powers, (place + i) * LANES, everything, power)
-            part, part_moment = part + power, part_moment + power * t
+        end = min(begin + _BLOCK, at + count)
+        part, part_moment = _keep_some_powers(z, begin, end, extreme, rate, powers, place)
         total, moment = total + double(part), moment + double(part_moment)
-    return maximum(single(total), TINY), single(moment)
+    return single(total), single(moment)
 
 
 @inlined
@@ -146,10 +173,10 @@ def _extreme(known, s, rate, is_log):
 
 
 @inlined
-def _power_sum(extreme, total, inverse, log_count, is_log):
+def _power_sum(extreme, total, reciprocal, log_count, is_log):
     """Returns the results of one rate or exponent: the sum and the mean."""
-    fold = extreme + log2(total) * inverse
-    mean = fold - log_count * inverse
+    fold = extreme + log2(total) * reciprocal
+    mean = fold - log_count * reciprocal
     if is_log:
         fold, mean = _limited(fold), _limited(mean)
     return fold, mean
@@ -172,7 +199,7 @@ def _is_mild(high, low, gamma, shift, count):
 def _multiply(z, at, count, gamma, shift, is_mild):
     """Returns the polynomial, the product of its factors, and its slope by gamma, by the law itself."""
     everything, gamma, shift = first(LANES), double(gamma), double(shift)
-    fold, slope, product, inverse = double_zeros(), double_zeros(), double_zeros() + 1.0, 1.0 / gamma
+    fold, slope, product, reciprocal = double_zeros(), double_zeros(), double_zeros() + 1.0, 1.0 / gamma
     if is_mild:
         for i in range(at, at + count):
             u = double(load(z, i * LANES, everything)) + shift
@@ -186,18 +213,18 @@ def _multiply(z, at, count, gamma, shift, is_mild):
             factor = gamma * u + 1.0
             is_near = size(factor) < 1e-6
             factor = where(is_near, where(factor < 0.0, double_zeros() - 1e-6, 1e-6), factor)
-            near = (factor - 1.0) * inverse
-            slope = _cut(slope * factor + where(is_near, (0.0 - near) * inverse, fold * u), _HUGE)
+            near = (factor - 1.0) * reciprocal
+            slope = _cut(slope * factor + where(is_near, (0.0 - near) * reciprocal, fold * u), _HUGE)
             fold = _cut(fold * factor + where(is_near, near, u), _HUGE)
             product = _cut(product * factor, _HUGE)
     limited = maximum(minimum(size(product), _FARTHEST), _NEAREST)
     limited = where(product < 0.0, 0.0 - limited, limited)
     is_one = (product > 0.5) & (product < 2.0)
-    result = where(is_one, fold, (limited - 1.0) * inverse) - shift
+    result = where(is_one, fold, (limited - 1.0) * reciprocal) - shift
     # Where the product is cut off, the slope is that of the limit, whose own logarithm is constant.
     is_inside = (size(product) >= _NEAREST) & (size(product) <= _FARTHEST)
     outside = where(size(product) > 1.0, limited, 0.0)
-    slope = where(is_inside, slope, (1.0 - outside) * inverse * inverse)
+    slope = where(is_inside, slope, (1.0 - outside) * reciprocal * reciprocal)
     product = where(is_inside, product, 0.0)
     return single(_cut(result, _HUGE_SINGLE)), single(product), single(_cut(slope, _HUGE_SINGLE))
 
@@ -206,11 +233,13 @@ def _multiply(z, at, count, gamma, shift, is_mild):
 def _fold(x, rows, start, stop, last, d, c, mask, given, use, use_logs, is_kept, z, logs, powers, room, at, known, s):
     """Writes what laws need of a set, and its powers if they are kept; its rows are from a place of the cache on."""
     count, unit = stop - start, load(given, _UNIT * d + c, mask)
-    high, low, total, total_logs = _read(x, rows, start, stop, last, d, c, mask, unit, use_logs, z, logs, at)
+    high, low = _read(x, rows, start, stop, last, d, c, mask, unit, use_logs, z, logs, at)
     _know(known, s, _HIGH, high)
     _know(known, s, _LOW, low)
-    _know(known, s, _TOTAL, total)
-    _know(known, s, _LOGS, total_logs)
+    if use[1]:
+        _know(known, s, _TOTAL, _total(z, at, count))
+    if use[3]:
+        _know(known, s, _LOGS, _total(logs, at, count))
     if use_logs:
         _know(known, s, _LOG_HIGH, log2(maximum(high, _SMALLEST)))
         _know(known, s, _LOG_LOW, log2(maximum(low, _SMALLEST)))
@@ -233,11 +262,11 @@ def _fold(x, rows, start, stop, last, d, c, mask, given, use, use_logs, is_kept,
             _know(known, s, _POWERS + k, total)
 
 
-@njit
-def _end_of_group(ends, begin, room):
+@inlined
+def _end_of_group(ends, begin, sets, room):
     """Returns the set after the last that is folded together with one: all are in the cache."""
     end = begin + 1
-    while end < min(len(ends) - 1, begin + _GROUP) and ends[end + 1] - ends[begin] <= room:
+    while end < min(sets, begin + _GROUP) and item(ends, end + 1) - item(ends, begin) <= room:
         end += 1
     return end
 
@@ -261,32 +290,36 @@ def _mixed(known, s, number, d, c, mask, given, inverses, use, limit):
     for k in range(_SUMS):
         if use[_USE_SUMS + k]:
             is_log, rate = k >= EXPONENTIALS, load(given, (_RATE + k) * d + c, mask)
-            extreme, inverse = _extreme(known, s, rate, is_log), load(inverses, k * d + c, mask)
-            fold, mean = _power_sum(extreme, _get(known, s, _POWERS + k), inverse, log_count, is_log)
+            extreme, reciprocal = _extreme(known, s, rate, is_log), load(inverses, k * d + c, mask)
+            fold, mean = _power_sum(extreme, _get(known, s, _POWERS + k), reciprocal, log_count, is_log)
             mixed = mixed + load(given, (_WEIGHT + 6 + 2 * k) * d + c, mask) * _cut(fold, limit)
             mixed = mixed + load(given, (_WEIGHT + 7 + 2 * k) * d + c, mask) * _cut(mean, limit)
     return mixed
 
 
 @njit
-def _mix(x, rows, ends, last, given, inverses, use, limit, result, z, logs, known):
-    d, start = x.shape[1], ends[0]
-    x, rows, given, inverses = address(x), address(rows), address(given), address(inverses)
+def _mix(x, rows, ends, given, inverses, use, limit, result, z, logs, known):
+    d, sets, last, room, begin = x.shape[1], len(ends) - 1, ends[-1] - 1, len(z), 0
+    x, rows, ends, given, inverses = address(x), address(rows), address(ends), address(given), address(inverses)
     z, logs, known, result = address(z), address(logs), address(known), address(result)
     use_logs = use[3] | use[_USE_SUMS + EXPONENTIALS :].any()
-    for c in range(0, d, LANES):
-        mask = first(d - c)
-        for s in range(len(ends) - 1):
-            if ends[s + 1] > ends[s]:
-                _fold(
-                    x, rows, ends[s], ends[s + 1], last, d, c, mask, given, use, use_logs, False, z, logs, z, 0,
-                    ends[s] - start, known, s,
-                )  # fmt: skip
-        for s in range(len(ends) - 1):
-            mixed, number = fill(_ZERO), ends[s + 1] - ends[s]
-            if number > 0:
-                mixed = _mixed(known, s, number, d, c, mask, given, inverses, use, limit)
-            store(result, s * d + c, mask, mixed)
+    while begin < sets:
+        end, base = _end_of_group(ends, begin, sets, room), item(ends, begin)
+        for c in range(0, d, LANES):
+            mask = first(d - c)
+            for s in range(begin, end):
+                start, stop = item(ends, s), item(ends, s + 1)
+                if stop > start:
+                    _fold(
+                        x, rows, start, stop, last, d, c, mask, given, use, use_logs, False, z, logs, z, 0,
+                        start - base, known, s - begin,
+                    )  # fmt: skip
+            for s in range(begin, end):
+                mixed, number = fill(_ZERO), item(ends, s + 1) - item(ends, s)
+                if number > 0:
+                    mixed = _mixed(known, s - begin, number, d, c, mask, given, inverses, use, limit)
+                store(result, s * d + c, mask, mixed)
+        begin = end
 
 
 @compiled
@@ -299,13 +332,9 @@ def mix(x, rows, ends, given, use, limit, result):
         limit: Size beyond which results of laws are cut off.
         result: Shape (B, d), written.
     """
-    begin, room, inverses = 0, max(longest(ends), _ROOM), _ONE / given[_RATE:_WEIGHT]
+    room = max(longest(ends), _ROOM)
     z, logs, known = buffer(room), buffer(room), buffer(_GROUP * _KNOWN)
-    while begin < len(ends) - 1:
-        end = _end_of_group(ends, begin, room)
-        some = ends[begin : end + 1]
-        _mix(x, rows, some, ends[-1] - 1, given, inverses, use, limit, result[begin:end], z, logs, known)
-        begin = end
+    _mix(x, rows, ends, given, _ONE / given[_RATE:_WEIGHT], use, limit, result, z, logs, known)
 
 
 @inlined
@@ -381,9 +410,9 @@ def _share_all(known, s, number, z, at, d, c, mask, given, inverses, use, limit,
     for k in range(_SUMS):
         if use[_USE_SUMS + k]:
             is_log, rate, law = k >= EXPONENTIALS, load(given, (_RATE + k) * d + c, mask), 6 + 2 * k
-            extreme, inverse = _extreme(known, s, rate, is_log), load(inverses, k * d + c, mask)
+            extreme, reciprocal = _extreme(known, s, rate, is_log), load(inverses, k * d + c, mask)
             total = _get(known, s, _POWERS + k)
-            fold, mean = _power_sum(extreme, total, inverse, log_count, is_log)
+            fold, mean = _power_sum(extreme, total, reciprocal, log_count, is_log)
             share = _share(fold, given, (_WEIGHT + law) * d + c, mask, g, limit, sums)
             other = _share(mean, given, (_WEIGHT + law + 1) * d + c, mask, g, limit, sums)
             if is_log:
@@ -392,76 +421,84 @@ def _share_all(known, s, number, z, at, d, c, mask, given, inverses, use, limit,
             factor = (share + other) / total
             _put_share(shares, s, _OF_POWERS + k, factor)
             change = factor * _get(known, s, _MOMENTS + k) - (share + other) * log2(total) + other * log_count
-            _add(sums, (_RATE + k) * d + c, mask, change * inverse * inverse)
+            _add(sums, (_RATE + k) * d + c, mask, change * reciprocal * reciprocal)
 
 
 @inlined
-def _of_powers(shares, s, powers, room, place, places, begin, end):
-    """Returns the gradient by an element, or its logarithm, through its powers of some rates."""
-    found, everything = fill(_ZERO), first(LANES)
-    for j in range(begin, end):
-        k = item(places, j)
-        found = found + _share_of(shares, s, _OF_POWERS + k) * load(powers, (k * room + place) * LANES, everything)
-    return found
+def _power(powers, k, room, place):
+    return load(powers, (k * room + place) * LANES, first(LANES))
 
 
 @inlined
-def _write(rows, start, number, d, c, mask, given, use, use_logs, places, counts, z, powers, room, at, known, shares, s, result, sums):  # fmt: skip
+def _write(rows, start, number, d, c, mask, given, uses, z, powers, room, at, known, shares, s, result, sums):
     """Writes the gradient by the rows of a set, and adds that by the shift."""
+    use_factors, use_logs = uses
     everything, total, unit = first(LANES), fill(_ZERO), load(given, _UNIT * d + c, mask)
     gamma, shift = load(given, _GAMMA * d + c, mask), load(given, _SHIFT * d + c, mask)
-    flat, of_logs, of_factors = _share_of(shares, s, _FLAT), _share_of(shares, s, _OF_LOGS), fill(_ZERO)
     high, low = _get(known, s, _HIGH), _get(known, s, _LOW)
-    at_high, at_low = _share_of(shares, s, _AT_HIGH), _share_of(shares, s, _AT_LOW)
-    if use[0]:
-        of_factors = _share_of(shares, s, _OF_FACTORS)
-    for i in range(number):
-        one = load(z, (at + i) * LANES, everything)
+    flat, at_high, at_low = _share_of(shares, s, _FLAT), _share_of(shares, s, _AT_HIGH), _share_of(shares, s, _AT_LOW)
+    of_factors, of_logs = _share_of(shares, s, _OF_FACTORS), _share_of(shares, s, _OF_LOGS)
+    p, q = _share_of(shares, s, _OF_POWERS), _share_of(shares, s, _OF_POWERS + 1)
+    v, w = _share_of(shares, s, _OF_POWERS + 2), _share_of(shares, s, _OF_POWERS + 3)
+    e, f, g = (
+        _share_of(shares, s, _OF_POWERS + 4),
+        _share_of(shares, s, _OF_POWERS + 5),
+        _share_of(shares, s, _OF_POWERS + 6),
+    )
+    for i in range(at, at + number):
+        one = load(z, i * LANES, everything)
         found = where(one == high, flat + at_high, flat)
         found = where(one == low, found + at_low, found)
-        if use[0]:
+        if use_factors:
             own = gamma * (one + shift) + _ONE
-            part = where(size(own) < _SMALLEST, _ZERO, of_factors / own)
+            part = where(size(own) < _SMALLEST, _ZERO, of_factors * inverse(own))
             found, total = found + part, total + part
-        found = found + _of_powers(shares, s, powers, room, at + i, places, 0, counts[0])
+        found = found + (p * _power(powers, 0, room, i) + q * _power(powers, 1, room, i))
+        found = found + (v * _power(powers, 2, room, i) + w * _power(powers, 3, room, i))
         if use_logs:
-            others = of_logs + _of_powers(shares, s, powers, room, at + i, places, counts[0], counts[1])
-            found = found + where(one < _SMALLEST, _ZERO, others / one)
-        store(result, item(rows, start + i) * d + c, mask, found * unit)
-    if use[0]:
+            others = of_logs + e * _power(powers, 4, room, i)
+            others = others + (f * _power(powers, 5, room, i) + g * _power(powers, 6, room, i))
+            found = found + where(one < _SMALLEST, _ZERO, others * inverse(one))
+        store(result, item(rows, start + i - at) * d + c, mask, found * unit)
+    if use_factors:
         _add(sums, _SHIFT * d + c, mask, total - _share_of(shares, s, _OF_POLYNOMIAL))
 
 
 @njit
-def _mix_gradient(x, rows, ends, last, given, inverses, use, limit, gradient, result, places, z, logs, powers, known, shares, sums):  # fmt: skip
-    d, start, room = x.shape[1], ends[0], len(z)
-    x, rows, given, inverses, places = address(x), address(rows), address(given), address(inverses), address(places)
+def _mix_gradient(x, rows, ends, last, given, inverses, use, limit, gradient, result, z, logs, powers, known, shares, sums):  # fmt: skip
+    d, sets, room, begin = x.shape[1], len(ends) - 1, len(z), 0
+    x, rows, ends, given, inverses = address(x), address(rows), address(ends), address(given), address(inverses)
     z, logs, powers, known, shares = address(z), address(logs), address(powers), address(known), address(shares)
     sums, result, gradient = address(sums), address(result), address(gradient)
-    exponentials, exponents = use[_USE_SUMS : _USE_SUMS + EXPONENTIALS].sum(), use[_USE_SUMS:].sum()
-    use_logs = use[3] | (exponents > exponentials)
-    for c in range(0, d, LANES):
-        mask = first(d - c)
-        for s in range(len(ends) - 1):
-            for i in range(ends[s], ends[s + 1]):
-                fetch(result, item(rows, min(i + _AHEAD, last)) * d + c)
-            if ends[s + 1] > ends[s]:
-                _fold(
-                    x, rows, ends[s], ends[s + 1], last, d, c, mask, given, use, use_logs, True, z, logs, powers, room,
-                    ends[s] - start, known, s,
-                )  # fmt: skip
-        for s in range(len(ends) - 1):
-            number, g = ends[s + 1] - ends[s], load(gradient, s * d + c, mask)
-            if number > 0:
-                _share_all(
-                    known, s, number, z, ends[s] - start, d, c, mask, given, inverses, use, limit, g, sums, shares
-                )
-        for s in range(len(ends) - 1):
-            if ends[s + 1] > ends[s]:
-                _write(
-                    rows, ends[s], ends[s + 1] - ends[s], d, c, mask, given, use, use_logs, places,
-                    (exponentials, exponents), z, powers, room, ends[s] - start, known, shares, s, result, sums,
-                )  # fmt: skip
+    use_logs = use[3] | use[_USE_SUMS + EXPONENTIALS :].any()
+    while begin < sets:
+        end, base = _end_of_group(ends, begin, sets, room), item(ends, begin)
+        for c in range(0, d, LANES):
+            mask = first(d - c)
+            for s in range(begin, end):
+                start, stop = item(ends, s), item(ends, s + 1)
+                for i in range(start, stop):
+                    fetch(result, item(rows, min(i + _AHEAD, last)) * d + c)
+                if stop > start:
+                    _fold(
+                        x, rows, start, stop, last, d, c, mask, given, use, use_logs, True, z, logs, powers, room,
+                        start - base, known, s - begin,
+                    )  # fmt: skip
+            for s in range(begin, end):
+                start, number, g = item(ends, s), item(ends, s + 1) - item(ends, s), load(gradient, s * d + c, mask)
+                if number > 0:
+                    _share_all(
+                        known, s - begin, number, z, start - base, d, c, mask, given, inverses, use, limit, g, sums,
+                        shares,
+                    )  # fmt: skip
+            for s in range(begin, end):
+                start, number = item(ends, s), item(ends, s + 1) - item(ends, s)
+                if number > 0:
+                    _write(
+                        rows, start, number, d, c, mask, given, (use[0], use_logs), z, powers, room, start - base, known,
+                        shares, s - begin, result, sums,
+                    )  # fmt: skip
+        begin = end
 
 
 @compiled
@@ -470,16 +507,14 @@ def mix_gradient(x, rows, ends, given, use, limit, gradient, result, of_given):
 
     Gradients by rates and exponents are in units of log 2, those by weights of the products with units.
     """
-    begin, moved, room, inverses = 0, 0, max(longest(ends), _ROOM), _ONE / given[_RATE:_WEIGHT]
+    room, inverses = max(longest(ends), _ROOM), _ONE / given[_RATE:_WEIGHT]
     z, logs, powers, sums = buffer(room), buffer(room), buffer(_SUMS * room), np.zeros(given.shape, np.float32)
-    known, shares, places = buffer(_GROUP * _KNOWN), buffer(_GROUP * _SHARES), np.flatnonzero(use[_USE_SUMS:])
-    while begin < len(ends) - 1:
-        end = _end_of_group(ends, begin, room)
+    known, shares = buffer(_GROUP * _KNOWN), buffer(_GROUP * _SHARES)
+    powers[:], shares[:] = _ZERO, _ZERO  # those of laws that are not used
+    for begin in range(0, len(ends) - 1, _BLOCK):
+        some = slice(begin, begin + _BLOCK)
         _mix_gradient(
-            x, rows, ends[begin : end + 1], ends[-1] - 1, given, inverses, use, limit, gradient[begin:end], result,
-            places, z, logs, powers, known, shares, sums,
+            x, rows, ends[begin : begin + _BLOCK + 1], ends[-1] - 1, given, inverses, use, limit, gradient[some],
+            result, z, logs, powers, known, shares, sums,
         )  # fmt: skip
-        begin = end
-        if begin - moved >= _BLOCK or begin == len(ends) - 1:
-            move(sums.reshape(-1), of_given.reshape(-1))
-            moved = begin
+        move(sums.reshape(-1), of_given.reshape(-1))
