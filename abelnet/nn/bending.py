@@ -120,18 +120,13 @@ def _dot(a, b):
 @njit
 def _bend(features, weights, c, result, own, values):
     (sets, count, d), units, everything = features.shape, weights.shape[0], first(LANES)
-    features, weights, result, own, values = (
-        address(features),
-        address(weights),
-        address(result),
-        address(own),
-        address(values),
-    )
-    mask, zero = first(d - c), fill(_ZERO)
+    features, weights, result = address(features), address(weights), address(result)
+    own, values = address(own), address(values)
+    mask = first(d - c)
     _copy(weights, c, d, units * (count + 2), mask, own)
     for begin in range(0, sets, _GROUP):
         _read(features, begin, sets, count, d, c, mask, values)
-        totals = zero, zero, zero, zero
+        totals = _four(values, 0)
         for h in range(units):
             place = h * (count + 2) * LANES
             a, logistic = _hidden(values, own, place, count)
@@ -143,7 +138,10 @@ def _bend(features, weights, c, result, own, values):
 
 @compiled
 def bend(features, weights, result):
-    """Writes the sum over hidden units of their weights times the SiLU of a linear function of features (B, f, c)."""
+    """Writes the first of the features (B, f, c) plus what networks add to it.
+
+    That is the sum over hidden units of their weights times the SiLU of a linear function of features.
+    """
     (_, count, d), (units, rows, _) = features.shape, weights.shape
     own, values = buffer(units * rows), buffer(count * _GROUP)
     for c in range(0, d, LANES):
@@ -189,7 +187,7 @@ def _gradients(features, weights, c, gradient, result, own, sums, values, change
             _add(sums, place + count * LANES, (change[0] + change[1]) + (change[2] + change[3]))
             _add(sums, place + (count + 1) * LANES, _dot(g, _products(a, logistic)))
         for f in range(count):
-            found = zero, zero, zero, zero
+            found = g if f == 0 else (zero, zero, zero, zero)
             for h in range(units):
                 weight = load(own, (h * (count + 2) + f) * LANES, everything)
                 found = _add_products(found, _four(changes, h), weight)

@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numba import njit
 
-from abelnet.kernels import buffer, compiled, longest, move
+from abelnet.kernels import buffer, compiled, longest, move, sum_of_powers
 from abelnet.lanes import (
     LANES,
     address,
@@ -111,25 +111,6 @@ def _total(z, at, count):
         for i in range(begin, min(begin + _BLOCK, at + count)):
             part = part + load(z, i * LANES, everything)
         total = total + double(part)
-    return single(total)
-
-
-@inlined
-def _some_powers(z, begin, end, extreme, rate):
-    part, everything = fill(_ZERO), first(LANES)
-    for i in range(begin, end):
-        part = part + exp2((load(z, i * LANES, everything) - extreme) * rate)
-    return part
-
-
-@inlined
-def _add_powers(z, at, count, extreme, rate):
-    """Returns the sum of powers, which is at least 1: they are measured from the extreme."""
-    if count <= _BLOCK:
-        return _some_powers(z, at, at + count, extreme, rate)
-    total = double_zeros()
-    for begin in range(at, at + count, _BLOCK):
-        total = total + double(_some_powers(z, begin, min(begin + _BLOCK, at + count), extreme, rate))
     return single(total)
 
 
@@ -258,7 +239,7 @@ def _fold(x, rows, start, stop, last, d, c, mask, given, use, use_logs, is_kept,
                 total, moment = _keep_powers(source, at, count, extreme, rate, powers, k * room)
                 _know(known, s, _MOMENTS + k, moment)
             else:
-                total = _add_powers(source, at, count, extreme, rate)
+                total = sum_of_powers(source, at, count, extreme, rate)
             _know(known, s, _POWERS + k, total)
 
 

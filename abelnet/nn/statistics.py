@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from abelnet.bijections.base import seeded
 from abelnet.laws.logs import LogSum
-from abelnet.nn.members import Exponentials, Extremes, Member, Scene, Totals
+from abelnet.nn.members import Exponentials, Extremes, Scene, Totals
 from abelnet.segments import Segments, composed_gradients, has_kernels, set_kernels_enabled
 
 _ROUNDS = 8  # of reweighting: each brings a location closer by a factor of about 2
@@ -147,21 +147,23 @@ class Network(nn.Module):
         else:
             features = _summarized(scene.values, given, scene)
         weights = torch.cat((self.weight1, self.bias1, self.weight2.transpose(1, 2)), 1).permute(2, 1, 0)
-        location = features[:, 0]
-        if has_kernels(location, weights):
+        if has_kernels(features[:, 0], weights):
             bent: Tensor = _Bend.apply(features, weights.contiguous())  # type: ignore[no-untyped-call]
         else:
             bent = _bent(features, weights)
-        result: Tensor = location + bent + self.bias2[:, 0, 0]
+        result: Tensor = bent + self.bias2[:, 0, 0]
         return result
 
 
 def _bent(features: Tensor, weights: Tensor) -> Tensor:
-    """Returns the results of networks from features :math:`(B, f, c)`; see :mod:`abelnet.nn.bending` for weights."""
+    """Returns the first of the features :math:`(B, f, c)` plus what networks add to it.
+
+    See :mod:`abelnet.nn.bending` for weights.
+    """
     count = features.shape[1]
     first, bias, last = torch.split(weights.permute(2, 1, 0), [count, 1, 1], 1)
     hidden = nn.functional.silu(torch.baddbmm(bias, features.permute(2, 0, 1), first))
-    return torch.bmm(hidden, last.transpose(1, 2))[..., 0].T
+    return features[:, 0] + torch.bmm(hidden, last.transpose(1, 2))[..., 0].T
 
 
 class _Bend(torch.autograd.Function):

@@ -1,4 +1,4 @@
-r"""What the network of a gated bank reads of sets, compiled by numba: a set stays in the cache until all is known of it.
+r"""Features of sets for the network of a gated bank, compiled by numba: a set stays in the cache until all are known.
 
 Imported on first use, by :mod:`abelnet.nn.statistics`; see :mod:`abelnet.lanes` for how kernels are written. A location
 takes many rounds, and its slopes by elements are carried along, so that the gradient need not repeat them.
@@ -143,10 +143,8 @@ def _locate(z, number, rounds, mean, tilt, width, weights, changes, slopes):
             left = (load(z, i * LANES, everything) - location) * scale - step
             direct = (load(weights, i * LANES, everything) + left * load(changes, i * LANES, everything)) * share
             store(slopes, i * LANES, everything, direct - back * load(slopes, i * LANES, everything))
-        of_tilt, of_width = (
-            by_tilt * inverse_scale - back * of_tilt,
-            -_HALF * by_width * inverse_scale - back * of_width,
-        )
+        of_tilt = by_tilt * inverse_scale - back * of_tilt
+        of_width = -_HALF * by_width * inverse_scale - back * of_width
         location = location + step * inverse_scale
     return location, of_tilt, of_width
 
