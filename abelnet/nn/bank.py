@@ -267,7 +267,7 @@ class GatedBank(Pooling):
         unit = torch.where(self.unit > 0, self.unit, 1)
         scene = Scene(multisets, None, unit)
         if _WAYS[self._way] == "network":
-            results = unit * self.network(scene)
+            results: Tensor = unit * self.network(scene)
         elif _WAYS[self._way] == "slow":
             slow = [m for m in self._members() if isinstance(m, Exponentials) and m.names[0] in _SLOW]
             results = in_turn(slow, scene, math.inf if self.is_hard else _LIMIT)

@@ -446,7 +446,9 @@ def _write(rows, start, number, d, c, mask, given, uses, z, powers, room, at, kn
 
 
 @njit
-def _mix_gradient(x, rows, ends, last, given, inverses, use, limit, gradient, result, z, logs, powers, known, shares, sums):  # fmt: skip
+def _mix_gradient(
+    x, rows, ends, last, given, inverses, use, limit, gradient, result, z, logs, powers, known, shares, sums
+):
     d, sets, room, begin = x.shape[1], len(ends) - 1, len(z), 0
     x, rows, ends, given, inverses = address(x), address(rows), address(ends), address(given), address(inverses)
     z, logs, powers, known, shares = address(z), address(logs), address(powers), address(known), address(shares)
@@ -476,8 +478,8 @@ def _mix_gradient(x, rows, ends, last, given, inverses, use, limit, gradient, re
                 start, number = item(ends, s), item(ends, s + 1) - item(ends, s)
                 if number > 0:
                     _write(
-                        rows, start, number, d, c, mask, given, (use[0], use_logs), z, powers, room, start - base, known,
-                        shares, s - begin, result, sums,
+                        rows, start, number, d, c, mask, given, (use[0], use_logs), z, powers, room, start - base,
+                        known, shares, s - begin, result, sums,
                     )  # fmt: skip
         begin = end
 

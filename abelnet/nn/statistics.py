@@ -131,7 +131,7 @@ class Network(nn.Module):
         """Draws the initial values anew."""
         generator = seeded(seed, self.weight1.device)
         for member in self.parts:
-            member.reset_parameters()
+            member.reset_parameters()  # type: ignore[operator]
         self.location.reset_parameters()
         for weight, bias in ((self.weight1, self.bias1), (self.weight2, self.bias2)):
             bound = 1 / math.sqrt(weight.shape[1])
