@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sympy import Expr
 
 Line = tuple[Tensor, Tensor]
-"""Scale and shift of each dimension, with shape :math:`(d)`."""
+"""Scale, which is positive, and shift of each dimension, with shape :math:`(d)`."""
 
 # Parameters per dimension; a bijection with more is a curve, not a formula.
 _MOST_NUMBERS = 3
@@ -127,7 +127,7 @@ class Bijection(Configurable, nn.Module, ABC):
         Arguments:
             x: Rows.
             multisets: The sets.
-            line: Scale :math:`a` and shift :math:`b`; 1 and 0 if None.
+            line: Scale :math:`a`, which is positive, and shift :math:`b`; 1 and 0 if None.
         """
         return multisets.sum(self(x if line is None else line[0] * x + line[1]))
 
