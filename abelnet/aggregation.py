@@ -104,7 +104,8 @@ class Aggregation(Pooling):
             return self._fold(multisets)
 
     def _fold(self, multisets: Multisets) -> Tensor:
-        encode, law, decode = self.operation.folding
+        folding = self.operation.folding
+        encode, law, decode = folding
         bijection = self.operation.bijection
         offset = bijection.log_offset
         if offset is not None and multisets.kernels(multisets.values, offset) is not None:
@@ -112,7 +113,7 @@ class Aggregation(Pooling):
             least = self._ends(bijection.domain, multisets.values)[0].to(offset.dtype) + offset.detach()
             folded = law.reduce_logs(multisets.values, offset, least, multisets)
         else:
-            folded = law.reduce(encode(self._inside(multisets.values, bijection.domain)), multisets)
+            folded = folding.fold(self._inside(multisets.values, bijection.domain), multisets)
         empty = (multisets.sizes == 0)[..., None]
         if self.normalization != 0:
             log = self.exponent * multisets.log_totals[..., None].to(folded.dtype)

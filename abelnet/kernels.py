@@ -9,7 +9,11 @@ folded in vector registers; see :mod:`abelnet.lanes`.
 from __future__ import annotations
 
 __all__ = [
+    "AHEAD",
+    "BLOCK",
     "LN_2",
+    "TINY",
+    "buffer",
     "compiled",
     "extreme",
     "extreme_gradient",
@@ -17,9 +21,12 @@ __all__ = [
     "log_sum_exp",
     "log_sum_exp_gradient",
     "log_sum_gradient",
+    "longest",
+    "move",
     "order_by_set",
     "polynomial",
     "polynomial_gradient",
+    "sum_of_powers",
 ]
 
 import math
@@ -37,6 +44,7 @@ from abelnet.lanes import (
     fetch,
     fill,
     first,
+    inverse,
     item,
     load,
     log2,
@@ -81,6 +89,23 @@ def move(sums, total):
     for k in range(len(sums)):
         total[k] += sums[k]
         sums[k] = _ZERO
+
+
+@njit
+def longest(ends):
+    """Returns the size of the largest set, of those that end here."""
+    most = 0
+    for s in range(len(ends) - 1):
+        most = max(most, ends[s + 1] - ends[s])
+    return most
+
+
+@njit
+def buffer(rows):
+    """Returns space for rows of sixteen numbers, each in one line of the cache: others take twice as long to read."""
+    space = np.empty((rows + 1) * LANES, np.float32)
+    skipped = -space.ctypes.data % (4 * LANES) // 4
+    return space[skipped : skipped + rows * LANES].reshape(rows, LANES)
 
 
 @compiled
@@ -145,6 +170,52 @@ def extreme_gradient(x, rows, ends, extremes, gradient, result):
                 store(result, row, mask, where(load(x, row, mask) == top, share, _ZERO))
 
 
+@njit(forceinline=True)
+def _some_powers(read, begin, end, extreme, rate):
+    part, everything = fill(_ZERO), first(LANES)
+    for i in range(begin, end):
+        part = part + exp2((load(read, i * LANES, everything) - extreme) * rate)
+    return part
+
+
+@njit(forceinline=True)
+def sum_of_powers(read, begin, count, extreme, rate):
+    """Returns the sum of powers of 2, whose exponents are measured from the extreme; of many in double precision."""
+    if count <= BLOCK:
+        return _some_powers(read, begin, begin + count, extreme, rate)
+    end, whole = begin + count, double_zeros()
+    for start in range(begin, end, BLOCK):
+        whole = whole + double(_some_powers(read, start, min(start + BLOCK, end), extreme, rate))
+    return single(whole)
+
+
+@njit
+def _log_sum_exp(x, rows, ends, given, logs, exponent, top, total, result, read):
+    d, last, unit = x.shape[1], len(rows) - 1, LN_2 if logs else _ONE
+    x, rows, given, read = address(x), address(rows), address(given), address(read)
+    top, total, result = address(top), address(total), address(result)
+    for s in range(len(ends) - 1):
+        start, stop = ends[s], ends[s + 1]
+        log_count = exponent * np.float32(math.log2(max(stop - start, 1)))
+        for c in range(0, d, LANES):
+            mask, place = first(d - c), s * d + c
+            sign, rate, least = load(given, c, mask), load(given, d + c, mask), load(given, 2 * d + c, mask)
+            # A set of zeros, or of nothing, has a logarithm that is as good as -inf, but finite.
+            extreme, everything = fill(-_FAR), first(LANES)
+            for i in range(start, stop):
+                fetch(x, item(rows, min(i + AHEAD, last)) * d + c)
+                u = load(x, item(rows, i) * d + c, mask)
+                if logs:
+                    u = log2(maximum(u, least))
+                store(read, (i - start) * LANES, everything, u)
+                extreme = maximum(sign * u, extreme)
+            extreme = sign * extreme
+            powers = maximum(sum_of_powers(read, 0, stop - start, extreme, rate), TINY)
+            store(top, place, mask, extreme)
+            store(total, place, mask, powers)
+            store(result, place, mask, unit * (extreme + (log2(powers) - log_count) / rate))
+
+
 @compiled
 def log_sum_exp(x, rows, ends, given, logs, exponent, top, total, result):
     r"""Writes :math:`\frac{1}{k} (\log \sum_i e^{k u_i} - a \log n)`, with u = x, or u = log max(x, least) if ``logs``.
@@ -156,35 +227,7 @@ def log_sum_exp(x, rows, ends, given, logs, exponent, top, total, result):
         top: What elements of each set are measured from; a binary logarithm if ``logs``. Written.
         total: Sum of the powers of 2. Written.
     """
-    d, last, unit = x.shape[1], len(rows) - 1, LN_2 if logs else _ONE
-    x, rows, given = address(x), address(rows), address(given)
-    top, total, result = address(top), address(total), address(result)
-    for s in range(len(ends) - 1):
-        start, stop = ends[s], ends[s + 1]
-        log_count = exponent * np.float32(math.log2(max(stop - start, 1)))
-        for c in range(0, d, LANES):
-            mask, place = first(d - c), s * d + c
-            sign, rate, least = load(given, c, mask), load(given, d + c, mask), load(given, 2 * d + c, mask)
-            # A set of zeros, or of nothing, has a logarithm that is as good as -inf, but finite.
-            extreme, whole = fill(-_FAR), double_zeros()
-            for i in range(start, stop):
-                fetch(x, item(rows, min(i + AHEAD, last)) * d + c)
-                extreme = maximum(sign * load(x, item(rows, i) * d + c, mask), extreme)
-            extreme = sign * extreme
-            if logs:
-                extreme = log2(maximum(extreme, least))
-            for begin in range(start, stop, BLOCK):
-                part = fill(_ZERO)
-                for i in range(begin, min(begin + BLOCK, stop)):
-                    u = load(x, item(rows, i) * d + c, mask)
-                    if logs:
-                        u = log2(maximum(u, least))
-                    part = part + exp2((u - extreme) * rate)
-                whole = whole + double(part)
-            powers = maximum(single(whole), TINY)
-            store(top, place, mask, extreme)
-            store(total, place, mask, powers)
-            store(result, place, mask, unit * (extreme + (log2(powers) - log_count) / rate))
+    _log_sum_exp(x, rows, ends, given, logs, exponent, top, total, result, buffer(longest(ends)))
 
 
 @njit
@@ -209,7 +252,7 @@ def _log_sum_exp_gradient(x, rows, ends, given, logs, exponent, top, total, grad
                     u = maximum(v, least)
                     t = (log2(u) - extreme) * rate
                     w = factor * exp2(t)
-                    store(result, row, mask, where(v < least, _ZERO, w / u))
+                    store(result, row, mask, where(v < least, _ZERO, w * inverse(u)))
                 else:
                     t = (v - extreme) * rate
                     w = factor * exp2(t)

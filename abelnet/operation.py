@@ -55,6 +55,12 @@ class Folding(NamedTuple):
     law: Law | LogSum
     decode: Callable[[Tensor], Tensor]
 
+    def fold(self, x: Tensor, multisets: Multisets) -> Tensor:
+        """Returns the coordinates of the result of each set: rows :math:`(N, d)` to :math:`(*, d)`."""
+        if isinstance(self.encode, Bijection) and isinstance(self.law, Law) and self.law.adds_elements:
+            return self.law.reduce_sum(self.encode.summed(x, multisets), multisets)
+        return self.law.reduce(self.encode(x), multisets)
+
 
 class Operation(Configurable, nn.Module):
     r"""Learnable operation that is commutative and associative by construction.
@@ -348,10 +354,10 @@ class Operation(Configurable, nn.Module):
         multisets = Multisets.of(values, self.dim, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
         check_dtype("values", multisets.values, self.bijection)
         self.law.check_element_weights(multisets)
-        encode, law, decode = self.folding
+        folding = self.folding
         if is_checking() and self._misses_identity():
             check_no_empty("the operation", multisets)
-        return decode(law.reduce(encode(multisets.values), multisets)).contiguous()
+        return folding.decode(folding.fold(multisets.values, multisets)).contiguous()
 
     @in_own_precision
     def mean(

@@ -2,7 +2,7 @@ r"""Base classes of bijections."""
 
 from __future__ import annotations
 
-__all__ = ["Bijection", "Elementwise", "draw_seeds", "seeded"]
+__all__ = ["Bijection", "Elementwise", "Line", "draw_seeds", "seeded"]
 
 import copy
 import math
@@ -24,10 +24,14 @@ from abelnet.bijections.slopes import (
 from abelnet.checks import check_count
 from abelnet.config import Configurable
 from abelnet.errors import AbelnetError
+from abelnet.multisets import Multisets
 from abelnet.symbols import is_between
 
 if TYPE_CHECKING:
     from sympy import Expr
+
+Line = tuple[Tensor, Tensor]
+"""Scale, which is positive, and shift of each dimension, with shape :math:`(d)`."""
 
 # Parameters per dimension; a bijection with more is a curve, not a formula.
 _MOST_NUMBERS = 3
@@ -111,6 +115,21 @@ class Bijection(Configurable, nn.Module, ABC):
     @abstractmethod
     def inverse(self, y: Tensor) -> Tensor:
         """Maps :math:`y` of shape :math:`(*, d)` to :math:`f^{-1}(y)`."""
+
+    @property
+    def line(self) -> Line | None:
+        """Scale and shift if the map is affine in each dimension; else None."""
+        return None
+
+    def summed(self, x: Tensor, multisets: Multisets, line: Line | None = None) -> Tensor:
+        r"""Returns :math:`\sum_i f(a x_i + b)` of each set: rows :math:`(N, d)` to :math:`(*, d)`.
+
+        Arguments:
+            x: Rows.
+            multisets: The sets.
+            line: Scale :math:`a`, which is positive, and shift :math:`b`; 1 and 0 if None.
+        """
+        return multisets.sum(self(x if line is None else line[0] * x + line[1]))
 
     @abstractmethod
     def log_abs_det(self, x: Tensor) -> Tensor:

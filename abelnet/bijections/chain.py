@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import torch
 from torch import Tensor, nn
 
-from abelnet.bijections.base import Bijection, Elementwise, draw_seeds
+from abelnet.bijections.base import Bijection, Elementwise, Line, draw_seeds
 from abelnet.bijections.slopes import EVERYWHERE, Enclosure, Region, enclose_curves, enclose_inverse_curves
 from abelnet.errors import AbelnetError
+from abelnet.multisets import Multisets
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -82,6 +83,16 @@ class Chain(Bijection):
         for bijection in reversed(list(self)):
             y = bijection.inverse(y)
         return y
+
+    def summed(self, x: Tensor, multisets: Multisets, line: Line | None = None) -> Tensor:
+        *before, last = self
+        for bijection in before:
+            own = bijection.line
+            if own is None:
+                x, line = bijection(x if line is None else line[0] * x + line[1]), None
+            else:
+                line = own if line is None else (own[0] * line[0], own[0] * line[1] + own[1])
+        return last.summed(x, multisets, line)
 
     @property
     def has_log_form(self) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from abelnet.bijections.base import Elementwise
+from abelnet.bijections.base import Elementwise, Line
 from abelnet.checks import check_number, check_values
 from abelnet.portable import arcsinh, sinh
 from abelnet.symbols import symbolic_number
@@ -63,6 +63,10 @@ class Affine(Elementwise):
     def inverse(self, y: Tensor) -> Tensor:
         check_values("y", y, self.dim)
         return (y - self.shift) / self.log_scale.exp()
+
+    @property
+    def line(self) -> Line:
+        return self.log_scale.exp(), self.shift
 
     def log_slope(self, x: Tensor) -> Tensor:
         check_values("x", x, self.dim)

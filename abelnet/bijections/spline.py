@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["RationalQuadraticSpline", "spline_through"]
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,12 +13,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from abelnet.bijections.base import Elementwise
+from abelnet.bijections.base import Elementwise, Line
 from abelnet.bijections.chain import Chain
 from abelnet.bijections.elementwise import Affine
 from abelnet.checks import check_count, check_values
 from abelnet.errors import AbelnetError
-from abelnet.segments import composed_gradients, has_kernels
+from abelnet.multisets import Multisets
+from abelnet.segments import Segments, composed_gradients, has_kernels
 from abelnet.symbols import piecewise, symbolic_number
 
 if TYPE_CHECKING:
@@ -114,6 +116,18 @@ class RationalQuadraticSpline(Elementwise):
         if has_kernels(y, xs):
             return _compiled(y, (xs, ys, slopes), True)
         return _inverses(y, xs, ys, slopes)
+
+    def summed(self, x: Tensor, multisets: Multisets, line: Line | None = None) -> Tensor:
+        xs, ys, slopes = self._knots()
+        found = multisets.kernels(x, xs) if xs.dtype == x.dtype else None
+        if found is None:
+            return super().summed(x, multisets, line)
+        check_values("x", x, self.dim)
+        if line is not None:  # which only moves the knots
+            scale, shift = (one.expand(self.dim)[:, None] for one in line)
+            xs, slopes = (xs - shift) / scale, slopes * scale
+        total: Tensor = _Summed.apply(x, xs, ys, slopes, multisets, found[0])  # type: ignore[no-untyped-call]
+        return total.reshape(*multisets.shape, self.dim)
 
     def log_slope(self, x: Tensor) -> Tensor:
         check_values("x", x, self.dim)
@@ -319,28 +333,72 @@ class _Compiled(torch.autograd.Function):
         x, *knots, result = ctx.saved_tensors
         if torch.is_grad_enabled():  # of higher order
             return *composed_gradients(_inverses if ctx.is_inverse else _values, (x, *knots), gradient), None
-        with torch.enable_grad():
-            leaves = [knot.detach().double().requires_grad_() for knot in knots]
-            table = _pieces(*leaves)
-        rows = table.detach()
-        of_x, sums = torch.empty(x.shape), torch.zeros(len(rows), x.shape[-1], splining.GRADIENTS, dtype=torch.float64)
+        leaves, table = _double_pieces(knots)
+        of_x, sums = torch.empty(x.shape), _sums_of(table, splining.GRADIENTS)
         splining.spline_gradient(
             (result if ctx.is_inverse else x).detach().numpy(),
-            rows.float().numpy(),
+            table.detach().float().numpy(),
             gradient.contiguous().numpy(),
             ctx.is_inverse,
             of_x.numpy(),
             sums.numpy(),
         )
-        of_rows = torch.zeros_like(rows)
-        of_rows[:, : splining.GRADIENTS] = sums.transpose(1, 2)
-        # The curve of a bin does not change if all three slopes change by one factor, which gives that by the mean one.
-        inverse, height, first, last = (rows[1:-1, k] for k in range(2, 6))
-        of_log_mean = -(first * of_rows[1:-1, 4] + last * of_rows[1:-1, 5])
-        of_rows[1:-1, 2] += of_log_mean / inverse
-        of_rows[1:-1, 3] += torch.where(height > 0, of_log_mean / height, 0)
-        found = torch.autograd.grad(table, leaves, of_rows)
-        return of_x, *(one.to(x.dtype) for one in found), None
+        return of_x, *_of_knots(leaves, table, sums), None
+
+
+class _Summed(torch.autograd.Function):
+    """Sums over sets of the values of splines through knots, by compiled kernels: no value is stored."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, xs: Tensor, ys: Tensor, slopes: Tensor, multisets: Multisets, segments: Segments
+    ) -> Tensor:
+        from abelnet.bijections import splining
+
+        total = torch.empty(segments.count, x.shape[-1])
+        segments.run(splining.spline_sum, x, [_pieces(xs, ys, slopes).numpy()], [total])
+        ctx.multisets, ctx.segments = multisets, segments
+        ctx.save_for_backward(x, xs, ys, slopes)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        from abelnet.bijections import splining
+
+        x, *knots = ctx.saved_tensors
+        if torch.is_grad_enabled():  # of higher order
+            total = lambda x, *knots: ctx.multisets.sum(_values(x, *knots)).reshape(gradient.shape)
+            return *composed_gradients(total, (x, *knots), gradient), None, None
+        leaves, table = _double_pieces(knots)
+        of_x, sums = torch.empty(x.shape), _sums_of(table, splining.GRADIENTS)
+        rows = table.detach().float().numpy()
+        ctx.segments.run(splining.spline_sum_gradient, x, [rows], [gradient.contiguous()], [of_x], [sums])
+        return of_x, *_of_knots(leaves, table, sums), None, None
+
+
+def _double_pieces(knots: Sequence[Tensor]) -> tuple[list[Tensor], Tensor]:
+    """Returns knots and rows of pieces in double precision, as a function of them."""
+    with torch.enable_grad():
+        leaves = [knot.detach().double().requires_grad_() for knot in knots]
+        return leaves, _pieces(*leaves)
+
+
+def _sums_of(table: Tensor, gradients: int) -> Tensor:
+    """Returns zeros, to which kernels add gradients by pieces."""
+    return torch.zeros(len(table), table.shape[-1], gradients, dtype=torch.float64)
+
+
+def _of_knots(leaves: Sequence[Tensor], table: Tensor, sums: Tensor) -> list[Tensor]:
+    """Returns the gradients by knots from those by the pieces between them."""
+    rows = table.detach()
+    of_rows = torch.zeros_like(rows)
+    of_rows[:, : sums.shape[-1]] = sums.transpose(1, 2)
+    # The curve of a bin does not change if all three slopes change by one factor, which gives that by the mean one.
+    inverse, height, first, last = (rows[1:-1, k] for k in range(2, 6))
+    of_log_mean = -(first * of_rows[1:-1, 4] + last * of_rows[1:-1, 5])
+    of_rows[1:-1, 2] += of_log_mean / inverse
+    of_rows[1:-1, 3] += torch.where(height > 0, of_log_mean / height, 0)
+    return [one.float() for one in torch.autograd.grad(table, leaves, of_rows)]
 
 
 def _find(x: Tensor, edges: Tensor, xs: Tensor, ys: Tensor, slopes: Tensor) -> tuple[Tensor, _Bin]:

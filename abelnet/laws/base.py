@@ -146,6 +146,15 @@ class Law(Configurable, nn.Module, ABC):
         """Returns :math:`u_1 * \\dots * u_n` of each set: rows :math:`(N, d)` to :math:`(*, d)`."""
         return self.lower(multisets.sum(self.lift(u)), u.dtype)
 
+    @property
+    def adds_elements(self) -> bool:
+        """Whether the result of a set depends on the sum of its elements; :meth:`reduce_sum` says how."""
+        return False
+
+    def reduce_sum(self, total: Tensor, multisets: Multisets) -> Tensor:
+        """Returns what :meth:`reduce` does, from the sum of the elements of each set, with shape :math:`(*, d)`."""
+        return total
+
     def reduce_logs(self, x: Tensor, offset: Tensor, least: Tensor, multisets: Multisets) -> Tensor:
         r"""Returns the fold of :math:`\log \max(x_i + c, l)` of each set: rows :math:`(N, d)` to :math:`(*, d)`.
 

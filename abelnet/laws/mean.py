@@ -56,6 +56,10 @@ class Mean(Law):
     def is_mean(self) -> bool:
         return self.exponent == 1
 
+    @property
+    def adds_elements(self) -> bool:
+        return True
+
     def combine(self, u: Tensor, v: Tensor) -> Tensor:
         return (u + v) / 2**self.exponent
 
@@ -67,9 +71,12 @@ class Mean(Law):
         return (total / count**self.exponent).to(dtype)
 
     def reduce(self, u: Tensor, multisets: Multisets) -> Tensor:
-        check_no_empty(self.name, multisets)
         # The count is known: only elements are summed.
-        return multisets.sum(u) / self._divisor(multisets, u.dtype)
+        return self.reduce_sum(multisets.sum(u), multisets)
+
+    def reduce_sum(self, total: Tensor, multisets: Multisets) -> Tensor:
+        check_no_empty(self.name, multisets)
+        return total / self._divisor(multisets, total.dtype)
 
     def reduce_logs(self, x: Tensor, offset: Tensor, least: Tensor, multisets: Multisets) -> Tensor:
         check_no_empty(self.name, multisets)

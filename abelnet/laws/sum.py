@@ -31,6 +31,10 @@ class Sum(Law):
     def is_group(self) -> bool:
         return True
 
+    @property
+    def adds_elements(self) -> bool:
+        return True
+
     def combine(self, u: Tensor, v: Tensor) -> Tensor:
         return u + v
 

@@ -20,7 +20,7 @@ from abelnet.multisets import Multisets
 from abelnet.nn.channelwise import Channelwise
 from abelnet.nn.curve import Curve
 from abelnet.nn.members import Exponentials, Extremes, Logarithms, Member, Polynomials, Powers, Scene, Totals
-from abelnet.nn.mixture import in_turn, mixture, sums
+from abelnet.nn.mixture import in_turn, mixture
 from abelnet.nn.statistics import Network
 from abelnet.operation import Operation
 from abelnet.pooling import Pooling
@@ -267,17 +267,18 @@ class GatedBank(Pooling):
         unit = torch.where(self.unit > 0, self.unit, 1)
         scene = Scene(multisets, None, unit)
         if _WAYS[self._way] == "network":
-            mixed = self.network(sums(self.network.members(), scene), scene)
+            results: Tensor = unit * self.network(scene)
         elif _WAYS[self._way] == "slow":
             slow = [m for m in self._members() if isinstance(m, Exponentials) and m.names[0] in _SLOW]
-            mixed = in_turn(slow, scene, math.inf if self.is_hard else _LIMIT)
+            results = in_turn(slow, scene, math.inf if self.is_hard else _LIMIT)
         else:
-            mixed = self._mixed(scene)
-        if self.training and torch.is_grad_enabled() and not mixed.requires_grad:
+            results = self._mixed(scene)
+        if self.training and torch.is_grad_enabled() and not results.requires_grad:
             # A law without parameters is tried alone: a training step must not fail for want of a gradient.
-            mixed = mixed + 0 * self.network.bias2.sum()
-        filled = torch.where(scene.empty, self.fill, unit * mixed)
-        return filled.reshape(*multisets.shape, self.channels)
+            results = results + 0 * self.network.bias2.sum()
+        if not is_plain(scene.empty) or bool(scene.empty.any()):
+            results = torch.where(scene.empty, self.fill, results)
+        return results.reshape(*multisets.shape, self.channels)
 
     def _draw(self, scene: Scene) -> list[list[int]]:
         """Returns the laws that aggregate each part of the sets in a training step; none if it is all that are used.
@@ -330,7 +331,9 @@ class GatedBank(Pooling):
             for member, places in zip(self._members(), self._laws(), strict=True):
                 if not used.isdisjoint(places):
                     member.refine(scene)
-        return mixture(self._members(), scene, used, weights, math.inf if self.is_hard else _LIMIT)
+        return mixture(
+            self._members(), scene, used, scene.units[:, None] * weights, math.inf if self.is_hard else _LIMIT
+        )
 
     def fit_neighborhoods(self, x: Tensor, index: Tensor, y: Tensor) -> Channelwise:
         """Returns a layer that starts from the law of each channel, found by the closed form.

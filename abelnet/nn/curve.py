@@ -74,8 +74,8 @@ class Curve(Member):
 
         def results(change: Tensor) -> Tensor:
             names = self._named(self._raw() + change)
-            total = multisets.sum(self._call(names, part.z))
-            lowered = [self._call(names, u, inverse=True) for u in (total, total / part.count)]
+            total = self._call(names, "summed", part.z, multisets)
+            lowered = [self._call(names, "inverse", u) for u in (total, total / part.count)]
             return torch.where(part.empty, 0, torch.cat(lowered, -1)).reshape(-1, 2, self.channels)
 
         # Differences are precise enough for a metric, and need the memory of one forward pass.
@@ -90,8 +90,9 @@ class Curve(Member):
         self.steps.zero_()
         self._is_refined = True
 
-    def forward(self, x: Tensor, inverse: bool = False) -> Tensor:
-        y: Tensor = self.bijection.inverse(x) if inverse else self.bijection(x)
+    def forward(self, method: str, *arguments: Any) -> Tensor:
+        """Returns what a method of the bijection does, for calls with other parameters."""
+        y: Tensor = getattr(self.bijection, method)(*arguments)
         return y
 
     def _raw(self) -> Tensor:
@@ -111,17 +112,15 @@ class Curve(Member):
             return {}
         return self._named(self._raw().detach() + torch.einsum("cpq,cq->cp", self.basis, self.steps))
 
-    def _call(self, named: dict[str, Tensor], x: Tensor, inverse: bool = False) -> Tensor:
-        y: Tensor = torch.func.functional_call(self, named, (x, inverse)) if named else self(x, inverse)
+    def _call(self, named: dict[str, Tensor], method: str, *arguments: Any) -> Tensor:
+        """Calls a method of the bijection with other parameters."""
+        y: Tensor = torch.func.functional_call(self, named, (method, *arguments)) if named else self(method, *arguments)
         return y
 
-    def lift(self, scene: Scene) -> Tensor:
-        return self._call(self._now(), scene.z)
-
     def lower(self, total: Tensor | None, scene: Scene) -> list[Tensor]:
-        assert total is not None
-        now = self._now()
-        return [self._call(now, u, inverse=True) for u in (total, total / scene.count)]
+        now, units = self._now(), (1 / scene.divisor, torch.zeros_like(scene.divisor))
+        total = self._call(now, "summed", scene.values, scene.multisets, units).reshape(-1, self.channels)
+        return [self._call(now, "inverse", u) for u in (total, total / scene.count)]
 
     def operation(self, law: int, channels: Sequence[int], units: Tensor) -> Operation:
         bijection = copy.deepcopy(self.bijection)

@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numba import njit
 
-from abelnet.kernels import TINY, compiled
+from abelnet.kernels import buffer, compiled, longest, move, sum_of_powers
 from abelnet.lanes import (
     LANES,
     address,
@@ -24,6 +24,7 @@ from abelnet.lanes import (
     fetch,
     fill,
     first,
+    inverse,
     item,
     load,
     log2,
@@ -46,8 +47,20 @@ _UNIT, _GAMMA, _SHIFT, _FACTOR, _RATE = 0, 1, 2, 3, 4
 _WEIGHT = _RATE + _SUMS
 # Flags of what is used: the polynomial, the mean, extremes, logarithms, then each rate and exponent.
 _USE_SUMS = 4
+# What is known of a set, a row each: extremes, sums of elements and of logarithms, logarithms of extremes, the
+# polynomial, the product of its factors and its slope; then, for each rate and exponent, the sum of powers and that of
+# their products with the exponents.
+_HIGH, _LOW, _TOTAL, _LOGS, _LOG_HIGH, _LOG_LOW, _POLYNOMIAL, _PRODUCT, _SLOPE, _POWERS = range(10)
+_MOMENTS = _POWERS + _SUMS
+_KNOWN = _MOMENTS + _SUMS
+# Gradients by elements of a set, a row each: that of all elements, those of extremes, the numerator of those by factors
+# of the polynomial and the gradient by it, that by all logarithms, and those by powers.
+_FLAT, _AT_HIGH, _AT_LOW, _OF_FACTORS, _OF_POLYNOMIAL, _OF_LOGS, _OF_POWERS = range(7)
+_SHARES = _OF_POWERS + _SUMS
 # Rows, and sets, whose sum is rounded to single precision; sums of more are added in double precision.
 _BLOCK = 64
+# Sets and rows that are folded one after the other before their laws are computed: then nothing waits for a result.
+_GROUP, _ROOM = 16, 40
 # Rows that are fetched ahead.
 _AHEAD = 16
 inlined = njit(forceinline=True)
@@ -62,68 +75,67 @@ _HUGE_SINGLE = 1e37
 
 
 @inlined
-def _read(x, rows, start, stop, last, d, column, mask, unit, use_logs, z, logs):
-    """Reads a set in units into the cache; returns its extremes, its sum, and the sum of logarithms."""
+def _get(known, s, row):
+    return load(known, (s * _KNOWN + row) * LANES, first(LANES))
+
+
+@inlined
+def _know(known, s, row, value):
+    store(known, (s * _KNOWN + row) * LANES, first(LANES), value)
+
+
+@inlined
+def _read(x, rows, start, stop, last, d, column, mask, unit, use_logs, z, logs, at):
+    """Reads a set in units into the cache; returns its extremes."""
     high, low, everything = fill(-np.inf), fill(np.inf), first(LANES)
-    total, total_logs = double_zeros(), double_zeros()
-    for begin in range(start, stop, _BLOCK):
-        part, part_logs = fill(_ZERO), fill(_ZERO)
-        for i in range(begin, min(begin + _BLOCK, stop)):
-            fetch(x, item(rows, min(i + _AHEAD, last)) * d + column)
-            one = load(x, item(rows, i) * d + column, mask) * unit
-            store(z, (i - start) * LANES, everything, one)
-            high, low = maximum(one, high), minimum(one, low)
-            part = part + one
-            if use_logs:
-                log = log2(maximum(one, _SMALLEST))
-                store(logs, (i - start) * LANES, everything, log)
-                part_logs = part_logs + log
-        total, total_logs = total + double(part), total_logs + double(part_logs)
-    return high, low, single(total), single(total_logs)
+    for i in range(start, stop):
+        fetch(x, item(rows, min(i + _AHEAD, last)) * d + column)
+        one = load(x, item(rows, i) * d + column, mask) * unit
+        store(z, (at + i - start) * LANES, everything, one)
+        high, low = maximum(one, high), minimum(one, low)
+        if use_logs:
+            store(logs, (at + i - start) * LANES, everything, log2(maximum(one, _SMALLEST)))
+    return high, low
 
 
 @inlined
-def _add_powers(z, count, extreme, rate):
-    everything, total = first(LANES), double_zeros()
-    for begin in range(0, count, _BLOCK):
+def _total(z, at, count):
+    """Returns the sum of a set."""
+    everything, part, total = first(LANES), fill(_ZERO), double_zeros()
+    if count <= _BLOCK:
+        for i in range(at, at + count):
+            part = part + load(z, i * LANES, everything)
+        return part
+    for begin in range(at, at + count, _BLOCK):
         part = fill(_ZERO)
-        for i in range(begin, min(begin + _BLOCK, count)):
-            part = part + exp2((load(z, i * LANES, everything) - extreme) * rate)
+        for i in range(begin, min(begin + _BLOCK, at + count)):
+            part = part + load(z, i * LANES, everything)
         total = total + double(part)
-    return maximum(single(total), TINY)
+    return single(total)
 
 
 @inlined
-def _keep_powers(z, count, extreme, rate, powers):
+def _keep_some_powers(z, begin, end, extreme, rate, powers, place):
+    everything, part, moment = first(LANES), fill(_ZERO), fill(_ZERO)
+    for i in range(begin, end):
+        t = (load(z, i * LANES, everything) - extreme) * rate
+        power = exp2(t)
+        store(powers, (place + i) * LANES, everything, power)
+        part, moment = part + power, moment + power * t
+    return part, moment
+
+
+@inlined
+def _keep_powers(z, at, count, extreme, rate, powers, place):
     """Writes the powers; returns their sum, and that of their products with the exponents."""
-    everything, total, moment = first(LANES), double_zeros(), double_zeros()
-    for begin in range(0, count, _BLOCK):
-        part, part_moment = fill(_ZERO), fill(_ZERO)
-        for i in range(begin, min(begin + _BLOCK, count)):
-            t = (load(z, i * LANES, everything) - extreme) * rate
-            power = exp2(t)
-            store(powers, i * LANES, everything, power)
-            part, part_moment = part + power, part_moment + power * t
+    if count <= _BLOCK:
+        return _keep_some_powers(z, at, at + count, extreme, rate, powers, place)
+    total, moment = double_zeros(), double_zeros()
+    for begin in range(at, at + count, _BLOCK):
+        end = min(begin + _BLOCK, at + count)
+        part, part_moment = _keep_some_powers(z, begin, end, extreme, rate, powers, place)
         total, moment = total + double(part), moment + double(part_moment)
-    return maximum(single(total), TINY), single(moment)
-
-
-@inlined
-def _spread_powers(powers, count, factor, result):
-    """Adds the gradient by elements or logarithms."""
-    everything = first(LANES)
-    for i in range(count):
-        found = load(result, i * LANES, everything) + factor * load(powers, i * LANES, everything)
-        store(result, i * LANES, everything, found)
-
-
-@inlined
-def _extreme(high, low, rate, is_log):
-    """Returns what powers are measured from: the extreme by the sign of the rate."""
-    one = where(rate > _ZERO, high, low)
-    if is_log:
-        one = log2(maximum(one, _SMALLEST))
-    return one
+    return single(total), single(moment)
 
 
 @inlined
@@ -132,10 +144,20 @@ def _limited(t):
 
 
 @inlined
-def _power_sum(extreme, total, inverse, log_count, is_log):
+def _extreme(known, s, rate, is_log):
+    """Returns what powers are measured from: the extreme by the sign of the rate."""
+    if is_log:
+        one = where(rate > _ZERO, _get(known, s, _LOG_HIGH), _get(known, s, _LOG_LOW))
+    else:
+        one = where(rate > _ZERO, _get(known, s, _HIGH), _get(known, s, _LOW))
+    return one
+
+
+@inlined
+def _power_sum(extreme, total, reciprocal, log_count, is_log):
     """Returns the results of one rate or exponent: the sum and the mean."""
-    fold = extreme + log2(total) * inverse
-    mean = fold - log_count * inverse
+    fold = extreme + log2(total) * reciprocal
+    mean = fold - log_count * reciprocal
     if is_log:
         fold, mean = _limited(fold), _limited(mean)
     return fold, mean
@@ -155,100 +177,130 @@ def _is_mild(high, low, gamma, shift, count):
 
 
 @inlined
-def _multiply(z, count, gamma, shift, is_mild):
+def _multiply(z, at, count, gamma, shift, is_mild):
     """Returns the polynomial, the product of its factors, and its slope by gamma, by the law itself."""
     everything, gamma, shift = first(LANES), double(gamma), double(shift)
-    fold, slope, product, inverse = double_zeros(), double_zeros(), double_zeros() + 1.0, 1.0 / gamma
+    fold, slope, product, reciprocal = double_zeros(), double_zeros(), double_zeros() + 1.0, 1.0 / gamma
     if is_mild:
-        for i in range(count):
+        for i in range(at, at + count):
             u = double(load(z, i * LANES, everything)) + shift
             factor = gamma * u + 1.0
             slope = slope * factor + fold * u
             fold = fold * factor + u
             product = product * factor
     else:
-        for i in range(count):
+        for i in range(at, at + count):
             u = double(load(z, i * LANES, everything)) + shift
             factor = gamma * u + 1.0
             is_near = size(factor) < 1e-6
             factor = where(is_near, where(factor < 0.0, double_zeros() - 1e-6, 1e-6), factor)
-            near = (factor - 1.0) * inverse
-            slope = _cut(slope * factor + where(is_near, (0.0 - near) * inverse, fold * u), _HUGE)
+            near = (factor - 1.0) * reciprocal
+            slope = _cut(slope * factor + where(is_near, (0.0 - near) * reciprocal, fold * u), _HUGE)
             fold = _cut(fold * factor + where(is_near, near, u), _HUGE)
             product = _cut(product * factor, _HUGE)
     limited = maximum(minimum(size(product), _FARTHEST), _NEAREST)
     limited = where(product < 0.0, 0.0 - limited, limited)
     is_one = (product > 0.5) & (product < 2.0)
-    result = where(is_one, fold, (limited - 1.0) * inverse) - shift
+    result = where(is_one, fold, (limited - 1.0) * reciprocal) - shift
     # Where the product is cut off, the slope is that of the limit, whose own logarithm is constant.
     is_inside = (size(product) >= _NEAREST) & (size(product) <= _FARTHEST)
     outside = where(size(product) > 1.0, limited, 0.0)
-    slope = where(is_inside, slope, (1.0 - outside) * inverse * inverse)
+    slope = where(is_inside, slope, (1.0 - outside) * reciprocal * reciprocal)
     product = where(is_inside, product, 0.0)
     return single(_cut(result, _HUGE_SINGLE)), single(product), single(_cut(slope, _HUGE_SINGLE))
 
 
 @inlined
-def _spread_products(z, count, gamma, shift, factor, result):
-    """Adds the gradient by elements: the factor, divided by that of each; returns their sum."""
-    everything, total = first(LANES), fill(_ZERO)
-    for i in range(count):
-        own = gamma * (load(z, i * LANES, everything) + shift) + _ONE
-        found = where(size(own) < _SMALLEST, _ZERO, factor / own)
-        store(result, i * LANES, everything, load(result, i * LANES, everything) + found)
-        total = total + found
-    return total
+def _fold(x, rows, start, stop, last, d, c, mask, given, use, use_logs, is_kept, z, logs, powers, room, at, known, s):
+    """Writes what laws need of a set, and its powers if they are kept; its rows are from a place of the cache on."""
+    count, unit = stop - start, load(given, _UNIT * d + c, mask)
+    high, low = _read(x, rows, start, stop, last, d, c, mask, unit, use_logs, z, logs, at)
+    _know(known, s, _HIGH, high)
+    _know(known, s, _LOW, low)
+    if use[1]:
+        _know(known, s, _TOTAL, _total(z, at, count))
+    if use[3]:
+        _know(known, s, _LOGS, _total(logs, at, count))
+    if use_logs:
+        _know(known, s, _LOG_HIGH, log2(maximum(high, _SMALLEST)))
+        _know(known, s, _LOG_LOW, log2(maximum(low, _SMALLEST)))
+    if use[0]:
+        gamma, shift = load(given, _GAMMA * d + c, mask), load(given, _SHIFT * d + c, mask)
+        is_mild = _is_mild(high, low, gamma, shift, count)
+        polynomial, product, slope = _multiply(z, at, count, gamma, shift, is_mild)
+        _know(known, s, _POLYNOMIAL, polynomial)
+        _know(known, s, _PRODUCT, product)
+        _know(known, s, _SLOPE, slope)
+    for k in range(_SUMS):
+        if use[_USE_SUMS + k]:
+            is_log, rate = k >= EXPONENTIALS, load(given, (_RATE + k) * d + c, mask)
+            source, extreme = logs if is_log else z, _extreme(known, s, rate, is_log)
+            if is_kept:
+                total, moment = _keep_powers(source, at, count, extreme, rate, powers, k * room)
+                _know(known, s, _MOMENTS + k, moment)
+            else:
+                total = sum_of_powers(source, at, count, extreme, rate)
+            _know(known, s, _POWERS + k, total)
+
+
+@inlined
+def _end_of_group(ends, begin, sets, room):
+    """Returns the set after the last that is folded together with one: all are in the cache."""
+    end = begin + 1
+    while end < min(sets, begin + _GROUP) and item(ends, end + 1) - item(ends, begin) <= room:
+        end += 1
+    return end
+
+
+@inlined
+def _mixed(known, s, number, d, c, mask, given, inverses, use, limit):
+    """Returns the weighted results of laws."""
+    mixed, count, log_count = fill(_ZERO), np.float32(number), np.float32(math.log2(number))
+    if use[0]:
+        mixed = mixed + load(given, _WEIGHT * d + c, mask) * _cut(_get(known, s, _POLYNOMIAL), limit)
+    if use[1]:
+        mixed = mixed + load(given, (_WEIGHT + 1) * d + c, mask) * _cut(_get(known, s, _TOTAL) / count, limit)
+    if use[2]:
+        mixed = mixed + load(given, (_WEIGHT + 2) * d + c, mask) * _cut(_get(known, s, _HIGH), limit)
+        mixed = mixed + load(given, (_WEIGHT + 3) * d + c, mask) * _cut(_get(known, s, _LOW), limit)
+    if use[3]:
+        logs = _get(known, s, _LOGS)
+        product = logs + (count - _ONE) * load(given, _FACTOR * d + c, mask)
+        mixed = mixed + load(given, (_WEIGHT + 4) * d + c, mask) * _cut(_limited(logs / count), limit)
+        mixed = mixed + load(given, (_WEIGHT + 5) * d + c, mask) * _cut(_limited(product), limit)
+    for k in range(_SUMS):
+        if use[_USE_SUMS + k]:
+            is_log, rate = k >= EXPONENTIALS, load(given, (_RATE + k) * d + c, mask)
+            extreme, reciprocal = _extreme(known, s, rate, is_log), load(inverses, k * d + c, mask)
+            fold, mean = _power_sum(extreme, _get(known, s, _POWERS + k), reciprocal, log_count, is_log)
+            mixed = mixed + load(given, (_WEIGHT + 6 + 2 * k) * d + c, mask) * _cut(fold, limit)
+            mixed = mixed + load(given, (_WEIGHT + 7 + 2 * k) * d + c, mask) * _cut(mean, limit)
+    return mixed
 
 
 @njit
-def _longest(ends):
-    longest = 0
-    for s in range(len(ends) - 1):
-        longest = max(longest, ends[s + 1] - ends[s])
-    return longest
-
-
-@njit
-def _mix(x, rows, ends, given, inverses, use, limit, result, z, logs):
-    d, last = x.shape[1], max(ends[-1] - 1, 0)
-    x, rows, given, inverses = address(x), address(rows), address(given), address(inverses)
-    z, logs, result = address(z), address(logs), address(result)
+def _mix(x, rows, ends, given, inverses, use, limit, result, z, logs, known):
+    d, sets, last, room, begin = x.shape[1], len(ends) - 1, ends[-1] - 1, len(z), 0
+    x, rows, ends, given, inverses = address(x), address(rows), address(ends), address(given), address(inverses)
+    z, logs, known, result = address(z), address(logs), address(known), address(result)
     use_logs = use[3] | use[_USE_SUMS + EXPONENTIALS :].any()
-    for s in range(len(ends) - 1):
-        start, stop = ends[s], ends[s + 1]
-        count = np.float32(stop - start)
-        log_count = np.float32(math.log2(max(stop - start, 1)))
+    while begin < sets:
+        end, base = _end_of_group(ends, begin, sets, room), item(ends, begin)
         for c in range(0, d, LANES):
-            mask, mixed = first(d - c), fill(_ZERO)
-            if stop == start:
+            mask = first(d - c)
+            for s in range(begin, end):
+                start, stop = item(ends, s), item(ends, s + 1)
+                if stop > start:
+                    _fold(
+                        x, rows, start, stop, last, d, c, mask, given, use, use_logs, False, z, logs, z, 0,
+                        start - base, known, s - begin,
+                    )  # fmt: skip
+            for s in range(begin, end):
+                mixed, number = fill(_ZERO), item(ends, s + 1) - item(ends, s)
+                if number > 0:
+                    mixed = _mixed(known, s - begin, number, d, c, mask, given, inverses, use, limit)
                 store(result, s * d + c, mask, mixed)
-                continue
-            high, low, total, total_logs = _read(
-                x, rows, start, stop, last, d, c, mask, load(given, _UNIT * d + c, mask), use_logs, z, logs
-            )
-            if use[0]:
-                gamma, shift = load(given, _GAMMA * d + c, mask), load(given, _SHIFT * d + c, mask)
-                is_mild = _is_mild(high, low, gamma, shift, stop - start)
-                polynomial, _, _ = _multiply(z, stop - start, gamma, shift, is_mild)
-                mixed = mixed + load(given, _WEIGHT * d + c, mask) * _cut(polynomial, limit)
-            if use[1]:
-                mixed = mixed + load(given, (_WEIGHT + 1) * d + c, mask) * _cut(total / count, limit)
-            if use[2]:
-                mixed = mixed + load(given, (_WEIGHT + 2) * d + c, mask) * _cut(high, limit)
-                mixed = mixed + load(given, (_WEIGHT + 3) * d + c, mask) * _cut(low, limit)
-            if use[3]:
-                product = total_logs + (count - _ONE) * load(given, _FACTOR * d + c, mask)
-                mixed = mixed + load(given, (_WEIGHT + 4) * d + c, mask) * _cut(_limited(total_logs / count), limit)
-                mixed = mixed + load(given, (_WEIGHT + 5) * d + c, mask) * _cut(_limited(product), limit)
-            for k in range(_SUMS):
-                if use[_USE_SUMS + k]:
-                    is_log, rate = k >= EXPONENTIALS, load(given, (_RATE + k) * d + c, mask)
-                    extreme = _extreme(high, low, rate, is_log)
-                    powers = _add_powers(logs if is_log else z, stop - start, extreme, rate)
-                    fold, mean = _power_sum(extreme, powers, load(inverses, k * d + c, mask), log_count, is_log)
-                    mixed = mixed + load(given, (_WEIGHT + 6 + 2 * k) * d + c, mask) * _cut(fold, limit)
-                    mixed = mixed + load(given, (_WEIGHT + 7 + 2 * k) * d + c, mask) * _cut(mean, limit)
-            store(result, s * d + c, mask, mixed)
+        begin = end
 
 
 @compiled
@@ -261,9 +313,9 @@ def mix(x, rows, ends, given, use, limit, result):
         limit: Size beyond which results of laws are cut off.
         result: Shape (B, d), written.
     """
-    longest = _longest(ends)
-    z, logs = np.empty((longest, LANES), np.float32), np.empty((longest, LANES), np.float32)
-    _mix(x, rows, ends, given, _ONE / given[_RATE:_WEIGHT], use, limit, result, z, logs)
+    room = max(longest(ends), _ROOM)
+    z, logs, known = buffer(room), buffer(room), buffer(_GROUP * _KNOWN)
+    _mix(x, rows, ends, given, _ONE / given[_RATE:_WEIGHT], use, limit, result, z, logs, known)
 
 
 @inlined
@@ -279,104 +331,157 @@ def _share(y, given, place, mask, gradient, limit, sums):
 
 
 @inlined
-def _number_of(z, count, one):
-    """Returns how many elements are equal to one."""
-    everything, number = first(LANES), fill(_ZERO)
-    for i in range(count):
-        number = where(load(z, i * LANES, everything) == one, number + _ONE, number)
-    return number
+def _numbers_of(z, at, count, high, low):
+    """Returns how many elements are equal to the extremes."""
+    everything, highs, lows = first(LANES), fill(_ZERO), fill(_ZERO)
+    for i in range(at, at + count):
+        one = load(z, i * LANES, everything)
+        highs, lows = where(one == high, highs + _ONE, highs), where(one == low, lows + _ONE, lows)
+    return highs, lows
 
 
 @inlined
-def _start(z, count, flat, high, at_high, low, at_low, result):
-    """Writes the gradient by elements that is the same for all, and that by the extremes."""
-    everything = first(LANES)
-    for i in range(count):
+def _put_share(shares, s, row, value):
+    store(shares, (s * _SHARES + row) * LANES, first(LANES), value)
+
+
+@inlined
+def _share_of(shares, s, row):
+    return load(shares, (s * _SHARES + row) * LANES, first(LANES))
+
+
+@inlined
+def _share_logs(known, s, count, d, c, mask, given, limit, g, sums):
+    """Returns the gradient by all logarithms, through the geometric mean and the product."""
+    logs = _get(known, s, _LOGS)
+    mean, product = logs / count, logs + (count - _ONE) * load(given, _FACTOR * d + c, mask)
+    y = _limited(mean)
+    share = y * _share(y, given, (_WEIGHT + 4) * d + c, mask, g, limit, sums)
+    flat = where(size(mean) <= _LOG_LIMIT, share / count, _ZERO)
+    y = _limited(product)
+    share = y * _share(y, given, (_WEIGHT + 5) * d + c, mask, g, limit, sums)
+    share = where(size(product) <= _LOG_LIMIT, share, _ZERO)
+    _add(sums, _FACTOR * d + c, mask, share * (count - _ONE))
+    return flat + share
+
+
+@inlined
+def _share_all(known, s, number, z, at, d, c, mask, given, inverses, use, limit, g, sums, shares):
+    """Writes the gradients by elements that are the same for all of a set, and adds those by coefficients."""
+    count, log_count = np.float32(number), np.float32(math.log2(number))
+    flat, at_high, at_low, of_logs = fill(_ZERO), fill(_ZERO), fill(_ZERO), fill(_ZERO)
+    if use[0]:
+        share = _share(_get(known, s, _POLYNOMIAL), given, _WEIGHT * d + c, mask, g, limit, sums)
+        _put_share(shares, s, _OF_POLYNOMIAL, share)
+        _put_share(shares, s, _OF_FACTORS, share * _get(known, s, _PRODUCT))
+        _add(sums, _GAMMA * d + c, mask, share * _get(known, s, _SLOPE))
+    if use[1]:
+        flat = _share(_get(known, s, _TOTAL) / count, given, (_WEIGHT + 1) * d + c, mask, g, limit, sums) / count
+    if use[2]:
+        high, low = _get(known, s, _HIGH), _get(known, s, _LOW)
+        highs, lows = _numbers_of(z, at, number, high, low)
+        at_high = _share(high, given, (_WEIGHT + 2) * d + c, mask, g, limit, sums) / highs
+        at_low = _share(low, given, (_WEIGHT + 3) * d + c, mask, g, limit, sums) / lows
+    if use[3]:
+        of_logs = _share_logs(known, s, count, d, c, mask, given, limit, g, sums)
+    _put_share(shares, s, _FLAT, flat)
+    _put_share(shares, s, _AT_HIGH, at_high)
+    _put_share(shares, s, _AT_LOW, at_low)
+    _put_share(shares, s, _OF_LOGS, of_logs)
+    for k in range(_SUMS):
+        if use[_USE_SUMS + k]:
+            is_log, rate, law = k >= EXPONENTIALS, load(given, (_RATE + k) * d + c, mask), 6 + 2 * k
+            extreme, reciprocal = _extreme(known, s, rate, is_log), load(inverses, k * d + c, mask)
+            total = _get(known, s, _POWERS + k)
+            fold, mean = _power_sum(extreme, total, reciprocal, log_count, is_log)
+            share = _share(fold, given, (_WEIGHT + law) * d + c, mask, g, limit, sums)
+            other = _share(mean, given, (_WEIGHT + law + 1) * d + c, mask, g, limit, sums)
+            if is_log:
+                share = where((fold > _LEAST_POWER) & (fold < _LARGEST_POWER), share * fold, _ZERO)
+                other = where((mean > _LEAST_POWER) & (mean < _LARGEST_POWER), other * mean, _ZERO)
+            factor = (share + other) / total
+            _put_share(shares, s, _OF_POWERS + k, factor)
+            change = factor * _get(known, s, _MOMENTS + k) - (share + other) * log2(total) + other * log_count
+            _add(sums, (_RATE + k) * d + c, mask, change * reciprocal * reciprocal)
+
+
+@inlined
+def _power(powers, k, room, place):
+    return load(powers, (k * room + place) * LANES, first(LANES))
+
+
+@inlined
+def _write(rows, start, number, d, c, mask, given, uses, z, powers, room, at, known, shares, s, result, sums):
+    """Writes the gradient by the rows of a set, and adds that by the shift."""
+    use_factors, use_logs = uses
+    everything, total, unit = first(LANES), fill(_ZERO), load(given, _UNIT * d + c, mask)
+    gamma, shift = load(given, _GAMMA * d + c, mask), load(given, _SHIFT * d + c, mask)
+    high, low = _get(known, s, _HIGH), _get(known, s, _LOW)
+    flat, at_high, at_low = _share_of(shares, s, _FLAT), _share_of(shares, s, _AT_HIGH), _share_of(shares, s, _AT_LOW)
+    of_factors, of_logs = _share_of(shares, s, _OF_FACTORS), _share_of(shares, s, _OF_LOGS)
+    p, q = _share_of(shares, s, _OF_POWERS), _share_of(shares, s, _OF_POWERS + 1)
+    v, w = _share_of(shares, s, _OF_POWERS + 2), _share_of(shares, s, _OF_POWERS + 3)
+    e, f, g = (
+        _share_of(shares, s, _OF_POWERS + 4),
+        _share_of(shares, s, _OF_POWERS + 5),
+        _share_of(shares, s, _OF_POWERS + 6),
+    )
+    for i in range(at, at + number):
         one = load(z, i * LANES, everything)
         found = where(one == high, flat + at_high, flat)
-        store(result, i * LANES, everything, where(one == low, found + at_low, found))
-
-
-@inlined
-def _write(rows, start, count, d, column, mask, unit, use_logs, z, of_z, of_logs, result):
-    """Writes the gradient by rows, from those by elements and by logarithms."""
-    everything = first(LANES)
-    for i in range(count):
-        found = load(of_z, i * LANES, everything)
+        found = where(one == low, found + at_low, found)
+        if use_factors:
+            own = gamma * (one + shift) + _ONE
+            part = where(size(own) < _SMALLEST, _ZERO, of_factors * inverse(own))
+            found, total = found + part, total + part
+        found = found + (p * _power(powers, 0, room, i) + q * _power(powers, 1, room, i))
+        found = found + (v * _power(powers, 2, room, i) + w * _power(powers, 3, room, i))
         if use_logs:
-            one = load(z, i * LANES, everything)
-            found = found + where(one < _SMALLEST, _ZERO, load(of_logs, i * LANES, everything) / one)
-        store(result, item(rows, start + i) * d + column, mask, found * unit)
+            others = of_logs + e * _power(powers, 4, room, i)
+            others = others + (f * _power(powers, 5, room, i) + g * _power(powers, 6, room, i))
+            found = found + where(one < _SMALLEST, _ZERO, others * inverse(one))
+        store(result, item(rows, start + i - at) * d + c, mask, found * unit)
+    if use_factors:
+        _add(sums, _SHIFT * d + c, mask, total - _share_of(shares, s, _OF_POLYNOMIAL))
 
 
 @njit
-def _mix_gradient(x, rows, ends, given, inverses, use, limit, gradient, result, buffers, sums):
-    d, last, everything = x.shape[1], max(ends[-1] - 1, 0), first(LANES)
-    x, rows, given, inverses = address(x), address(rows), address(given), address(inverses)
-    z, logs, powers = address(buffers[0]), address(buffers[1]), address(buffers[2])
-    of_z, of_logs = address(buffers[3]), address(buffers[4])
+def _mix_gradient(
+    x, rows, ends, last, given, inverses, use, limit, gradient, result, z, logs, powers, known, shares, sums
+):
+    d, sets, room, begin = x.shape[1], len(ends) - 1, len(z), 0
+    x, rows, ends, given, inverses = address(x), address(rows), address(ends), address(given), address(inverses)
+    z, logs, powers, known, shares = address(z), address(logs), address(powers), address(known), address(shares)
     sums, result, gradient = address(sums), address(result), address(gradient)
     use_logs = use[3] | use[_USE_SUMS + EXPONENTIALS :].any()
-    for s in range(len(ends) - 1):
-        start, number = ends[s], ends[s + 1] - ends[s]
-        count, log_count = np.float32(number), np.float32(math.log2(max(number, 1)))
-        for c in range(0, d if number > 0 else 0, LANES):
+    while begin < sets:
+        end, base = _end_of_group(ends, begin, sets, room), item(ends, begin)
+        for c in range(0, d, LANES):
             mask = first(d - c)
-            g, unit = load(gradient, s * d + c, mask), load(given, _UNIT * d + c, mask)
-            for i in range(number):
-                fetch(result, item(rows, min(start + i + _AHEAD, last)) * d + c)
-            high, low, total, total_logs = _read(
-                x, rows, start, start + number, last, d, c, mask, unit, use_logs, z, logs
-            )
-            flat = fill(_ZERO)
-            if use[1]:
-                flat = _share(total / count, given, (_WEIGHT + 1) * d + c, mask, g, limit, sums) / count
-            if use[2]:
-                at_high = _share(high, given, (_WEIGHT + 2) * d + c, mask, g, limit, sums) / _number_of(z, number, high)
-                at_low = _share(low, given, (_WEIGHT + 3) * d + c, mask, g, limit, sums) / _number_of(z, number, low)
-            else:
-                at_high, at_low = fill(_ZERO), fill(_ZERO)
-            _start(z, number, flat, high, at_high, low, at_low, of_z)
-            if use[0]:
-                gamma, shift = load(given, _GAMMA * d + c, mask), load(given, _SHIFT * d + c, mask)
-                is_mild = _is_mild(high, low, gamma, shift, number)
-                polynomial, product, slope = _multiply(z, number, gamma, shift, is_mild)
-                share = _share(polynomial, given, _WEIGHT * d + c, mask, g, limit, sums)
-                found = _spread_products(z, number, gamma, shift, share * product, of_z)
-                _add(sums, _SHIFT * d + c, mask, found - share)
-                _add(sums, _GAMMA * d + c, mask, share * slope)
-            if use_logs:
-                flat = fill(_ZERO)
-                if use[3]:
-                    mean = total_logs / count
-                    product = total_logs + (count - _ONE) * load(given, _FACTOR * d + c, mask)
-                    y = _limited(mean)
-                    share = y * _share(y, given, (_WEIGHT + 4) * d + c, mask, g, limit, sums)
-                    flat = where(size(mean) <= _LOG_LIMIT, share / count, _ZERO)
-                    y = _limited(product)
-                    share = y * _share(y, given, (_WEIGHT + 5) * d + c, mask, g, limit, sums)
-                    share = where(size(product) <= _LOG_LIMIT, share, _ZERO)
-                    flat = flat + share
-                    _add(sums, _FACTOR * d + c, mask, share * (count - _ONE))
-                for i in range(number):
-                    store(of_logs, i * LANES, everything, flat)
-            for k in range(_SUMS):
-                if use[_USE_SUMS + k]:
-                    is_log, rate, law = k >= EXPONENTIALS, load(given, (_RATE + k) * d + c, mask), 6 + 2 * k
-                    extreme = _extreme(high, low, rate, is_log)
-                    total, moment = _keep_powers(logs if is_log else z, number, extreme, rate, powers)
-                    inverse = load(inverses, k * d + c, mask)
-                    fold, mean = _power_sum(extreme, total, inverse, log_count, is_log)
-                    share = _share(fold, given, (_WEIGHT + law) * d + c, mask, g, limit, sums)
-                    other = _share(mean, given, (_WEIGHT + law + 1) * d + c, mask, g, limit, sums)
-                    if is_log:
-                        share = where((fold > _LEAST_POWER) & (fold < _LARGEST_POWER), share * fold, _ZERO)
-                        other = where((mean > _LEAST_POWER) & (mean < _LARGEST_POWER), other * mean, _ZERO)
-                    factor = (share + other) / total
-                    _spread_powers(powers, number, factor, of_logs if is_log else of_z)
-                    change = factor * moment - (share + other) * log2(total) + other * log_count
-                    _add(sums, (_RATE + k) * d + c, mask, change * inverse * inverse)
-            _write(rows, start, number, d, c, mask, unit, use_logs, z, of_z, of_logs, result)
+            for s in range(begin, end):
+                start, stop = item(ends, s), item(ends, s + 1)
+                for i in range(start, stop):
+                    fetch(result, item(rows, min(i + _AHEAD, last)) * d + c)
+                if stop > start:
+                    _fold(
+                        x, rows, start, stop, last, d, c, mask, given, use, use_logs, True, z, logs, powers, room,
+                        start - base, known, s - begin,
+                    )  # fmt: skip
+            for s in range(begin, end):
+                start, number, g = item(ends, s), item(ends, s + 1) - item(ends, s), load(gradient, s * d + c, mask)
+                if number > 0:
+                    _share_all(
+                        known, s - begin, number, z, start - base, d, c, mask, given, inverses, use, limit, g, sums,
+                        shares,
+                    )  # fmt: skip
+            for s in range(begin, end):
+                start, number = item(ends, s), item(ends, s + 1) - item(ends, s)
+                if number > 0:
+                    _write(
+                        rows, start, number, d, c, mask, given, (use[0], use_logs), z, powers, room, start - base,
+                        known, shares, s - begin, result, sums,
+                    )  # fmt: skip
+        begin = end
 
 
 @compiled
@@ -385,15 +490,14 @@ def mix_gradient(x, rows, ends, given, use, limit, gradient, result, of_given):
 
     Gradients by rates and exponents are in units of log 2, those by weights of the products with units.
     """
-    longest = _longest(ends)
-    buffers, sums = np.empty((5, longest, LANES), np.float32), np.zeros(given.shape, np.float32)
-    inverses = _ONE / given[_RATE:_WEIGHT]
+    room, inverses = max(longest(ends), _ROOM), _ONE / given[_RATE:_WEIGHT]
+    z, logs, powers, sums = buffer(room), buffer(room), buffer(_SUMS * room), np.zeros(given.shape, np.float32)
+    known, shares = buffer(_GROUP * _KNOWN), buffer(_GROUP * _SHARES)
+    powers[:], shares[:] = _ZERO, _ZERO  # those of laws that are not used
     for begin in range(0, len(ends) - 1, _BLOCK):
-        end = begin + _BLOCK
+        some = slice(begin, begin + _BLOCK)
         _mix_gradient(
-            x, rows, ends[begin : end + 1], given, inverses, use, limit, gradient[begin:end], result, buffers, sums
-        )
-        for row in range(len(given)):
-            for j in range(given.shape[1]):
-                of_given[row, j] += sums[row, j]
-                sums[row, j] = _ZERO
+            x, rows, ends[begin : begin + _BLOCK + 1], ends[-1] - 1, given, inverses, use, limit, gradient[some],
+            result, z, logs, powers, known, shares, sums,
+        )  # fmt: skip
+        move(sums.reshape(-1), of_given.reshape(-1))

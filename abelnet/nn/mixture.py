@@ -2,7 +2,7 @@ r"""Results of several members of a bank, weighted: by compiled kernels in one p
 
 from __future__ import annotations
 
-__all__ = ["in_turn", "mixture", "sums"]
+__all__ = ["in_turn", "mixture"]
 
 import math
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from abelnet.laws.logs import LogSum
 from abelnet.nn.members import Exponentials, Extremes, Logarithms, Member, Polynomials, Powers, Scene, Totals, nonzero
-from abelnet.segments import Segments, composed_gradients, set_kernels_enabled
+from abelnet.segments import Segments, composed_gradients, is_plain, set_kernels_enabled
 
 _LOG2_E = math.log2(math.e)
 # Members that kernels fold, in this order.
@@ -31,7 +31,7 @@ def mixture(
         members: The members, whose laws are counted in this order.
         scene: The elements.
         used: Places of the laws that are used.
-        weights: Weight of each law, with shape :math:`(c, m)`.
+        weights: Weight of each law, times the units of results, with shape :math:`(c, m)`.
         limit: Size at which results are cut off.
     """
     parts, first = [], 0
@@ -48,26 +48,34 @@ def mixture(
         first += len(places)
         if not used.isdisjoint(places):
             chosen.append((member, places))
-    for (member, places), total in zip(chosen, sums([member for member, _ in chosen], scene), strict=True):
+    for (member, places), total in zip(chosen, _sums([member for member, _ in chosen], scene), strict=True):
         for place, result in zip(places, member.lower(total, scene), strict=True):
             if place in used:
-                parts.append(weights[:, place] * (result if limit == math.inf else result.clamp(-limit, limit)))
+                parts.append(weights[:, place] * _cut(result, limit))
     return torch.stack(parts).sum(0) if len(parts) > 1 else parts[0]
 
 
 def in_turn(members: Sequence[Exponentials], scene: Scene, limit: float) -> Tensor:
     """Returns log-sum-exp of the first member in the first channel, of the second in the second, and so on in turn.
 
-    It is one fold of elements as they are, at the cost of one member.
+    It is one fold of elements as they are, not in units, at the cost of one member.
     """
     rates = torch.stack([member.rate for member in members], -1)
     turns = torch.arange(len(rates), device=rates.device) % len(members)
     rate = rates.gather(-1, turns[:, None])[:, 0] / scene.divisor
-    fold = LogSum(rate=rate).reduce(scene.values, scene.multisets).reshape(-1, len(rates)) / scene.divisor
-    return fold if limit == math.inf else fold.clamp(-limit, limit)
+    fold = LogSum(rate=rate).reduce(scene.values, scene.multisets).reshape(-1, len(rates))
+    return _cut(fold, limit * scene.divisor)
 
 
-def sums(members: Sequence[Member], scene: Scene) -> list[Tensor | None]:
+def _cut(results: Tensor, limit: Tensor | float) -> Tensor:
+    """Cuts off results at a limit per channel, which most often none exceeds."""
+    if is_plain(results) and len(results) > 0 and bool((results.detach().abs().amax(0) <= limit).all()):
+        return results
+    limit = torch.as_tensor(limit, dtype=results.dtype, device=results.device)
+    return results.clamp(-limit, limit)
+
+
+def _sums(members: Sequence[Member], scene: Scene) -> list[Tensor | None]:
     """Returns the sums over each set of what members lift, in one pass."""
     lifted = [member.lift(scene) for member in members]
     parts = [part for part in lifted if part is not None]

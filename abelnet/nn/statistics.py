@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = ["Location", "Network"]
 
 import math
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -13,11 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from abelnet.bijections.base import seeded
-from abelnet.nn.members import Exponentials, Extremes, Member, Scene, Totals
-from abelnet.segments import Segments, composed_gradients, has_kernels
+from abelnet.laws.logs import LogSum
+from abelnet.nn.members import Exponentials, Extremes, Scene, Totals
+from abelnet.segments import Segments, composed_gradients, has_kernels, set_kernels_enabled
 
 _ROUNDS = 8  # of reweighting: each brings a location closer by a factor of about 2
 _SMALLEST = 1e-6
+_LOG2_E = math.log2(math.e)
 
 
 class Location(nn.Module):
@@ -44,13 +45,9 @@ class Location(nn.Module):
         self.tilt.zero_()
         self.log_width.fill_(math.log(0.1))
 
-    def forward(self, mean: Tensor, scene: Scene) -> Tensor:
-        """Returns the location of each set, :math:`(B, c)`, from its mean."""
-        given = torch.stack((self.tilt.clamp(-6, 6), self.log_width.clamp(-6, 3).exp().square()))
-        if (found := scene.multisets.kernels(scene.z, mean)) is None:
-            return _located(scene.z, mean, given, scene)
-        location: Tensor = _Locate.apply(scene.z, mean, given, scene, found[0])  # type: ignore[no-untyped-call]
-        return location
+    def coefficients(self) -> Tensor:
+        """Returns the tilt and the squared width of each channel, with shape :math:`(2, c)`."""
+        return torch.stack((self.tilt.clamp(-6, 6), self.log_width.clamp(-6, 3).exp().square()))
 
 
 def _located(z: Tensor, mean: Tensor, given: Tensor, scene: Scene) -> Tensor:
@@ -66,33 +63,46 @@ def _located(z: Tensor, mean: Tensor, given: Tensor, scene: Scene) -> Tensor:
     return location
 
 
-class _Locate(torch.autograd.Function):
-    """Locations by a compiled kernel: a set stays in the cache in all rounds."""
+def _summarized(x: Tensor, given: Tensor, scene: Scene) -> Tensor:
+    """Returns the features of each set, :math:`(B, f, c)`; see :mod:`abelnet.nn.summarizing` for what is given."""
+    scene = Scene(scene.multisets, x * given[0], scene.units)
+    mean = scene.multisets.sum(scene.z).reshape(-1, x.shape[-1]) / scene.count
+    location, log_count = _located(scene.z, mean, given[1:3], scene), scene.count.log()
+    folds = [
+        LogSum(rate=rate).reduce(scene.z, scene.multisets).reshape(mean.shape) - log_count / rate
+        for rate in given[3:] / _LOG2_E
+    ]
+    return torch.stack((location, mean, scene.largest, scene.smallest, *folds, log_count.expand_as(mean)), 1)
+
+
+class _Summarize(torch.autograd.Function):
+    """Features by compiled kernels: a set stays in the cache until all is known of it."""
 
     @staticmethod
-    def forward(ctx: Any, z: Tensor, mean: Tensor, given: Tensor, scene: Scene, segments: Segments) -> Tensor:
-        from abelnet.nn import locating  # numba takes a second to import
+    def forward(ctx: Any, x: Tensor, given: Tensor, scene: Scene, segments: Segments) -> Tensor:
+        from abelnet.nn import summarizing  # numba takes a second to import
 
-        mean, scale = mean.contiguous(), torch.empty(mean.shape)
-        locations, weights = (torch.empty(len(mean), _ROUNDS, mean.shape[-1]) for _ in range(2))
-        segments.run(locating.locate, z, [given.detach().numpy()], [mean, scale, locations, weights])
+        features, kept = (
+            torch.empty(segments.count, rows, x.shape[-1]) for rows in (summarizing.FEATURES, summarizing.KEPT)
+        )
+        slopes = torch.empty(x.shape)
+        segments.run(summarizing.summarize, x, [given.detach().numpy(), _ROUNDS], [features, kept], [slopes])
         ctx.scene, ctx.segments = scene, segments
-        ctx.save_for_backward(z, mean, given, scale, locations, weights)
-        return locations[:, -1].clone()
+        ctx.save_for_backward(x, given, features, kept, slopes)
+        return features
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        from abelnet.nn import locating
+        from abelnet.nn import summarizing
 
-        z, mean, given, *kept = ctx.saved_tensors
+        x, given, features, kept, slopes = ctx.saved_tensors
         if torch.is_grad_enabled():  # of higher order
-            composed = composed_gradients(partial(_located, scene=ctx.scene), (z, mean, given), gradient)
-            return *composed, None, None
-        of_mean, of_z = torch.empty(mean.shape), torch.empty(z.shape)
-        of_given = torch.zeros(given.shape, dtype=torch.float64)
-        by_set = [mean, *kept, gradient.contiguous(), of_mean]
-        ctx.segments.run(locating.locate_gradient, z, [given.detach().numpy()], by_set, [of_z], [of_given])
-        return of_z, of_mean, of_given.to(given.dtype), None, None
+            with set_kernels_enabled(False):
+                return *composed_gradients(partial(_summarized, scene=ctx.scene), (x, given), gradient), None, None
+        of_x, of_given = torch.empty(x.shape), torch.zeros(given.shape, dtype=torch.float64)
+        by_set, by_row = [features, kept, gradient.contiguous()], [slopes, of_x]
+        ctx.segments.run(summarizing.summarize_gradient, x, [given.detach().numpy()], by_set, by_row, [of_given])
+        return of_x, of_given.to(given.dtype), None, None
 
 
 class Network(nn.Module):
@@ -120,41 +130,40 @@ class Network(nn.Module):
     def reset_parameters(self, seed: int | None = None) -> None:
         """Draws the initial values anew."""
         generator = seeded(seed, self.weight1.device)
-        for member in self.members():
-            member.reset_parameters()
+        for member in self.parts:
+            member.reset_parameters()  # type: ignore[operator]
         self.location.reset_parameters()
         for weight, bias in ((self.weight1, self.bias1), (self.weight2, self.bias2)):
             bound = 1 / math.sqrt(weight.shape[1])
             weight.uniform_(-bound, bound, generator=generator)
             bias.uniform_(-bound, bound, generator=generator)
 
-    def members(self) -> list[Member]:
-        """Returns the members whose results are part of the input."""
-        return list(self.parts)  # type: ignore[arg-type]
-
-    def forward(self, totals: Sequence[Tensor | None], scene: Scene) -> Tensor:
-        """Returns the result of each set, :math:`(B, c)`, from the sums of :meth:`members`."""
-        results = [member.lower(total, scene) for member, total in zip(self.members(), totals, strict=True)]
-        mean, largest, smallest = results[0][0], *results[1]
-        location = self.location(mean, scene)
-        means = [both[1] for both in results[2:]]
-        count = scene.count.log().expand_as(mean)
-        features = torch.stack((location, mean, largest, smallest, *means, count), 1)
+    def forward(self, scene: Scene) -> Tensor:
+        """Returns the result of each set, :math:`(B, c)`."""
+        rates = [member.rate * _LOG2_E for member in self.parts if isinstance(member, Exponentials)]
+        given = torch.cat((1 / scene.divisor[None], self.location.coefficients(), torch.stack(rates)))
+        if (found := scene.multisets.kernels(scene.values, given)) is not None:
+            features: Tensor = _Summarize.apply(scene.values, given, scene, found[0])  # type: ignore[no-untyped-call]
+        else:
+            features = _summarized(scene.values, given, scene)
         weights = torch.cat((self.weight1, self.bias1, self.weight2.transpose(1, 2)), 1).permute(2, 1, 0)
-        if has_kernels(location, weights):
+        if has_kernels(features[:, 0], weights):
             bent: Tensor = _Bend.apply(features, weights.contiguous())  # type: ignore[no-untyped-call]
         else:
             bent = _bent(features, weights)
-        result: Tensor = location + bent + self.bias2[:, 0, 0]
+        result: Tensor = bent + self.bias2[:, 0, 0]
         return result
 
 
 def _bent(features: Tensor, weights: Tensor) -> Tensor:
-    """Returns the results of networks from features :math:`(B, f, c)`; see :mod:`abelnet.nn.bending` for weights."""
+    """Returns the first of the features :math:`(B, f, c)` plus what networks add to it.
+
+    See :mod:`abelnet.nn.bending` for weights.
+    """
     count = features.shape[1]
     first, bias, last = torch.split(weights.permute(2, 1, 0), [count, 1, 1], 1)
     hidden = nn.functional.silu(torch.baddbmm(bias, features.permute(2, 0, 1), first))
-    return torch.bmm(hidden, last.transpose(1, 2))[..., 0].T
+    return features[:, 0] + torch.bmm(hidden, last.transpose(1, 2))[..., 0].T
 
 
 class _Bend(torch.autograd.Function):

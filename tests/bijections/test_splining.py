@@ -8,7 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from abelnet import RationalQuadraticSpline
+from abelnet import Affine, RationalQuadraticSpline
+from abelnet.bijections import Chain
+from abelnet.multisets import Multisets
 from abelnet.segments import has_kernels, set_kernels_enabled
 
 pytest.importorskip("numba")
@@ -73,3 +75,31 @@ def test_other_layouts() -> None:
         assert torch.equal(spline(x.reshape(40, 100, DIM)), spline(x).reshape(40, 100, DIM))
         wide = torch.cat((x, x), -1)[:, :DIM]  # not contiguous
         assert torch.equal(spline(wide), spline(x))
+
+
+@pytest.mark.parametrize("sets", [6, 900])  # of more values than a block has, and of few; the first is empty
+def test_sums_over_sets_need_no_values(sets: int) -> None:
+    spline, x = spline_and_values(3.0)
+    chain = Chain(Affine(DIM, shift=0.5), spline)
+    with torch.no_grad():
+        chain.bijections[0].log_scale += 0.3  # type: ignore[operator]
+    index = torch.randint(1, sets, (len(x),), generator=torch.Generator().manual_seed(2))
+    line = torch.full((DIM,), 0.5), torch.full((DIM,), 0.1)
+
+    def summed(chain: Chain, x: Tensor, enabled: bool) -> list[Tensor]:
+        u = x.detach().clone().requires_grad_()
+        chain.zero_grad()
+        with set_kernels_enabled(enabled):
+            y = chain.summed(u, Multisets(u, DIM, index=index, dim_size=sets), tuple(one.to(u.dtype) for one in line))
+            (first,) = torch.autograd.grad(y.square().sum(), u, create_graph=True)
+            (second,) = torch.autograd.grad(first.square().sum(), u, retain_graph=True)
+            y.square().sum().backward()
+        gradients = [p.grad for p in chain.parameters() if p.grad is not None]
+        return [y.detach(), u.grad, second, *gradients] if u.grad is not None else []
+
+    found, plain = (summed(chain, x, enabled) for enabled in (True, False))
+    exact = summed(copy.deepcopy(chain).double(), x.double(), False)
+    assert len(found) == len(exact) == 8
+    for one, other, right in zip(found, plain, exact, strict=True):
+        error = float((other - right).norm())
+        assert float((one - right).norm()) <= 1e-6 * float(right.norm()) + 4 * error

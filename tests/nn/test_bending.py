@@ -13,7 +13,7 @@ from abelnet.nn.bending import bend, bend_gradient
 def bent(features: Tensor, weights: Tensor) -> Tensor:
     """The same by PyTorch: features (B, f, c), weights (h, f + 2, c)."""
     hidden = torch.einsum("bfc,hfc->bhc", features, weights[:, :-2]) + weights[:, -2]
-    return (torch.nn.functional.silu(hidden) * weights[:, -1]).sum(1)
+    return features[:, 0] + (torch.nn.functional.silu(hidden) * weights[:, -1]).sum(1)
 
 
 @pytest.mark.parametrize("channels", [1, 8, 32, 37])
