@@ -23,7 +23,7 @@ from abelnet.engines.sources import Reading, column, is_numeric
 from abelnet.engines.writing import check_out, write_results
 from abelnet.errors import AbelnetError
 
-_NAME = "CAST(s AS VARCHAR)"
+_NAME = "CAST(results.s AS VARCHAR)"  # a column that is written may be named s as well
 
 
 class Applied(NamedTuple):
@@ -133,8 +133,8 @@ def _order(database: Database) -> str:
     # Numbers start with characters before the colon: signs, points and digits.
     may_be_number = f"{_NAME} < ':'"
     if is_numeric(kind) or not database.run(f"SELECT 1 FROM results WHERE {may_be_number} LIMIT 1"):
-        return "s"  # a single key takes half as long
-    return f"CASE WHEN {may_be_number} THEN TRY_CAST({_NAME} AS DOUBLE) END NULLS LAST, s"
+        return "results.s"  # a single key takes half as long
+    return f"CASE WHEN {may_be_number} THEN TRY_CAST({_NAME} AS DOUBLE) END NULLS LAST, results.s"
 
 
 def count_results(database: Database, dim: int) -> Applied:
