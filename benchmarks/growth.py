@@ -9,23 +9,46 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
+from typing import Any, NamedTuple, TypeVar
 
 from apply import run
 
 Measured = list[tuple[float, float, float, float]]  # rows, sets or dimensions; seconds; of all cores; MB
+Result = TypeVar("Result")
+COLORS = {"apply, formula": "tab:blue", "apply, curve": "tab:orange", "learn": "tab:green"}
+DIMENSIONS = (1, 2, 4, 8)
 
 
-def prepare(folder: Path, dims: int) -> None:
-    """Saves laws: compound growth in some dimensions, and a curve."""
+class Growth(NamedTuple):
+    """How the axis of what grows is drawn."""
+
+    label: str
+    unit: float
+    scale: str
+
+
+GROWTHS = {
+    "rows": Growth("rows (millions), ten per set", 1e6, "linear"),
+    "sets": Growth("sets of 2 million rows", 1, "log"),
+    "dimensions": Growth("dimensions of 2 million rows", 1, "linear"),
+}
+
+
+def prepare(folder: Path) -> None:
+    """Saves laws: compound growth in each number of dimensions, and a curve."""
     import numpy as np
 
     from abelnet import LawRegressor
 
-    generator = np.random.default_rng(0)
-    sample = generator.uniform(-0.05, 0.15, (300, 3, dims))
-    LawRegressor().fit(list(sample), (1 + sample).prod(1) - 1).save(folder / f"formula{dims}")
+    sample = np.random.default_rng(0).uniform(-0.05, 0.15, (300, 3, max(DIMENSIONS)))
+    for dims in DIMENSIONS:
+        own = sample[:, :, :dims]
+        LawRegressor().fit(list(own), (1 + own).prod(1) - 1).save(folder / f"formula{dims}")
     one = sample[:, :, 0]
     grid = np.linspace(-1, 2, 100_001)
     results = np.interp((one + np.sin(8 * one) / 10).sum(1), grid + np.sin(8 * grid) / 10, grid)
@@ -48,6 +71,12 @@ def write(path: Path, rows: int, sets: int, dims: int = 1) -> Path:
     return path
 
 
+def apart(work: Callable[..., Result], *arguments: Any) -> Result:
+    """Calls a function in a process of its own: a command starts with the peak memory of the process that runs it."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(work, *arguments).result()
+
+
 def measure(command: list[str], repeats: int) -> tuple[float, float, float]:
     seconds, cores, memory = zip(*(run(["-m", "abelnet", *command]) for _ in range(repeats)), strict=True)
     return median(seconds), median(cores), median(memory)
@@ -62,20 +91,25 @@ def slope(found: Measured, column: int) -> float:
 
 
 def draw(path: Path, found: dict[str, Measured]) -> None:
-    import matplotlib as mpl
+    """Draws a column of panels for rows, sets and dimensions each: processor time above memory."""
+    from matplotlib.figure import Figure
 
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), constrained_layout=True)
-    for name, rows in found.items():
-        if "rows" in name:
-            for axis, column in zip(axes, (2, 3), strict=True):
-                axis.plot([one[0] / 1e6 for one in rows], [one[column] for one in rows], "o-", label=name.split(",")[0])
-    for axis, label in zip(axes, ("whole command (s of all cores)", "largest process (MB)"), strict=True):
-        axis.set(xlabel="rows (millions)", ylabel=label, ylim=(0, None))
-        axis.legend()
-        axis.grid(alpha=0.3)
+    figure = Figure(figsize=(10, 6), layout="constrained")
+    all_axes = figure.subplots(2, len(GROWTHS), sharey="row")
+    for column, (word, growth) in enumerate(GROWTHS.items()):
+        for kind, measured in found.items():
+            command, counted = kind.rsplit(", ", 1)
+            if counted.split()[0] != word:
+                continue
+            for axes, place in zip(all_axes[:, column], (2, 3), strict=True):
+                counts = [one[0] / growth.unit for one in measured]
+                axes.plot(counts, [one[place] for one in measured], "o-", color=COLORS[command], label=command)
+        for axes in all_axes[:, column]:
+            axes.set(xlabel=growth.label, xscale=growth.scale, ylim=(0, None))
+            axes.grid(alpha=0.3)
+    for axes, label in zip(all_axes[:, 0], ("processor time (s)", "largest process (MB)"), strict=True):
+        axes.set_ylabel(label)
+    all_axes[0, 0].legend(frameon=False)
     figure.savefig(path, metadata={"Date": None})
 
 
@@ -89,8 +123,7 @@ def main() -> None:
     found: dict[str, Measured] = {}
     with tempfile.TemporaryDirectory(prefix="abelnet-bench-") as name:
         folder = Path(name)
-        for dims in (1, 2, 4):
-            prepare(folder, dims)
+        apart(prepare, folder)
 
         def apply(law: str, table: Path, dims: int = 1) -> list[str]:
             columns = [f"--value=x{k}" for k in range(dims)]
@@ -102,17 +135,17 @@ def main() -> None:
             print(f"{kind:40} {count:12,}  {seconds:6.2f} s  {cores:6.2f} s of all cores  {memory:5.0f} MB", flush=True)
 
         for rows in (unit // 10, unit, 2 * unit, 5 * unit, 10 * unit):
-            table = write(folder / "t.parquet", rows, rows // 10)
+            table = apart(write, folder / "t.parquet", rows, rows // 10)
             learn = ["learn", str(table), "--set=s", "--value=x0", "--target=y", "--out", str(folder / "learned")]
             note("apply, formula, rows", rows, apply("formula1", table))
             note("apply, curve, rows", rows, apply("curve", table))
             note("learn, rows", rows, learn)
         for sets in (10, 1000, unit // 10, unit):
-            table = write(folder / "t.parquet", 2 * unit, sets)
+            table = apart(write, folder / "t.parquet", 2 * unit, sets)
             for law, saved in (("formula", "formula1"), ("curve", "curve")):
                 note(f"apply, {law}, sets of {2 * unit:,} rows", sets, apply(saved, table))
-        for dims in (1, 2, 4):
-            table = write(folder / "t.parquet", 2 * unit, unit // 5, dims)
+        for dims in DIMENSIONS:
+            table = apart(write, folder / "t.parquet", 2 * unit, unit // 5, dims)
             note(f"apply, formula, dimensions of {2 * unit:,} rows", dims, apply(f"formula{dims}", table, dims))
     for kind, measured in found.items():
         print(f"{kind}, one more: {slope(measured, 2) * 1e9:,.0f} ns of a core, {slope(measured, 3) * 1e6:,.0f} bytes")

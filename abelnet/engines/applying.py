@@ -19,9 +19,11 @@ from abelnet.engines.database import Database
 from abelnet.engines.folding import fold_states
 from abelnet.engines.native import aggregate
 from abelnet.engines.reading import Array, open_table
-from abelnet.engines.sources import Reading, column
+from abelnet.engines.sources import Reading, column, is_numeric
 from abelnet.engines.writing import check_out, write_results
 from abelnet.errors import AbelnetError
+
+_NAME = "CAST(results.s AS VARCHAR)"  # a column that is written may be named s as well
 
 
 class Applied(NamedTuple):
@@ -81,9 +83,8 @@ def apply_law(
             raise AbelnetError(f"{opened.name}: expected at least one row, got none")
         if on_rows is not None:
             on_rows(rows)
-        write_results(
-            opened.database, results_query(columns, intervals=intervals), out, table, for_spreadsheets=for_spreadsheets
-        )
+        query = results_query(opened.database, columns, intervals=intervals)
+        write_results(opened.database, query, out, table, for_spreadsheets=for_spreadsheets)
         return count_results(opened.database, dim)
 
 
@@ -111,7 +112,7 @@ def _checked(model: LawRegressor, columns: Columns) -> Callable[[Array, Sequence
     return check
 
 
-def results_query(columns: Columns, *, intervals: bool) -> str:
+def results_query(database: Database, columns: Columns, *, intervals: bool) -> str:
     """Returns the query of what is written from a table ``results``; columns of a law are beside each other."""
     kinds = {"result": "y", "low": "low", "high": "high"} if intervals else {"result": "y"}
     suffixes = [""] if columns.dim == 1 else [f"_{name}" for name in columns.values]
@@ -120,13 +121,20 @@ def results_query(columns: Columns, *, intervals: bool) -> str:
         for i, suffix in enumerate(suffixes)
         for kind, name in kinds.items()
     ]
-    name = "CAST(s AS VARCHAR)"
     return (
-        f"SELECT {name} AS {column(columns.set or 'row')}, {', '.join(chosen)}, "
-        "CASE WHEN strange THEN 'yes' ELSE 'no' END AS extrapolated FROM results "
-        # Numbers start with characters before the colon: signs, points and digits.
-        f"ORDER BY CASE WHEN {name} < ':' THEN TRY_CAST({name} AS DOUBLE) END NULLS LAST, s"
+        f"SELECT {_NAME} AS {column(columns.set or 'row')}, {', '.join(chosen)}, "
+        f"CASE WHEN strange THEN 'yes' ELSE 'no' END AS extrapolated FROM results ORDER BY {_order(database)}"
     )
+
+
+def _order(database: Database) -> str:
+    """Returns what results are sorted by in SQL: the numbers among the names as such, then other names."""
+    ((kind,),) = database.run("SELECT typeof(s) FROM results LIMIT 1")
+    # Numbers start with characters before the colon: signs, points and digits.
+    may_be_number = f"{_NAME} < ':'"
+    if is_numeric(kind) or not database.run(f"SELECT 1 FROM results WHERE {may_be_number} LIMIT 1"):
+        return "results.s"  # a single key takes half as long
+    return f"CASE WHEN {may_be_number} THEN TRY_CAST({_NAME} AS DOUBLE) END NULLS LAST, results.s"
 
 
 def count_results(database: Database, dim: int) -> Applied:

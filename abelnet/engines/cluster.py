@@ -83,7 +83,7 @@ def apply_on_cluster(
         on_rows(int(found.pop("rows").sum()))
     with open_database() as database:
         database.add("results", found)
-        query = results_query(columns, intervals=False)
+        query = results_query(database, columns, intervals=False)
         write_results(database, query, out, table, for_spreadsheets=for_spreadsheets)
         return count_results(database, dim)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Part", "Reading", "Row", "column", "copied_part", "files_of", "literal", "parts_of"]
+__all__ = ["Part", "Reading", "Row", "column", "copied_part", "files_of", "is_numeric", "literal", "parts_of"]
 
 import glob
 from collections.abc import Callable, Iterator, Sequence
@@ -138,6 +138,16 @@ def column(name: str) -> str:
         '"a""b"'
     """
     return '"' + name.replace('"', '""') + '"'
+
+
+def is_numeric(kind: str) -> bool:
+    """Returns whether a type of DuckDB is one of numbers.
+
+    Example:
+        >>> is_numeric("UBIGINT"), is_numeric("DECIMAL(18,3)"), is_numeric("DOUBLE[]"), is_numeric("VARCHAR")
+        (True, True, False, False)
+    """
+    return kind.removeprefix("U").startswith(_NUMBERS) and not kind.endswith("]")
 
 
 def parts_of(source: Any, columns: Columns, database: Database, reading: Reading) -> tuple[str, list[Part]]:
@@ -288,8 +298,8 @@ def _typed_part(
     check_header(name, header, columns)
     for wanted in columns.all:
         kind = str(described[header.index(wanted)][1])
-        is_list, is_number = kind.endswith("]"), kind.removeprefix("U").startswith(_NUMBERS)
-        if wanted != columns.set and (is_list or not is_number):
+        is_list = kind.endswith("]")
+        if wanted != columns.set and not is_numeric(kind):
             raise AbelnetError(f"{name}: expected numbers in column {wanted}, got {kind}")
         if wanted == columns.set and (is_list or kind.startswith(_NO_NAMES)):
             raise AbelnetError(f"{name}: expected names of sets in column {wanted}, got {kind}")

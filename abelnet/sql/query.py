@@ -28,7 +28,7 @@ Names = str | Sequence[str]
 _MOST_CHARACTERS = 100
 # Names of columns within a query.
 _INNER = r"[a-z]\d*(_\d+)?"
-_COUNT = "k"
+_COUNT, _LARGEST = "k", "m"  # columns that pass through all stages
 
 
 def quote(name: str) -> str:
@@ -89,6 +89,7 @@ def aggregate_query(
     compensated: bool = False,
     is_signed: bool = True,
     count: str | None = None,
+    largest: str | None = None,
 ) -> str:
     """Returns the query of :func:`select` over any source.
 
@@ -102,6 +103,8 @@ def aggregate_query(
         compensated: Whether sums are compensated for rounding, as DuckDB can.
         is_signed: Whether factors may be negative or 0; if not, states of such elements are NULL.
         count: Name of a last column with the number of rows of each set, if any.
+        largest: Name of a column of the source, if any, whose largest value in each set is a last column of that name.
+            It keeps its type, and with it the size of a running state.
     """
     if dialect not in DIALECTS:
         raise AbelnetError(f"dialect: expected one of {', '.join(DIALECTS)}, got {dialect!r}")
@@ -115,7 +118,7 @@ def aggregate_query(
     if not is_signed:
         folds = [unsigned(fold) for fold in folds]
     query = _Query(source, sets, values, results, DIALECTS[dialect])
-    return query.aggregate(folds, "fsum" if compensated else "SUM", count)
+    return query.aggregate(folds, "fsum" if compensated else "SUM", count, largest)
 
 
 class _Column(NamedTuple):
@@ -151,8 +154,9 @@ class _Query:
         self._columns = {f"x{i + 1}": _Column(f"CAST({quote(name)} AS DOUBLE)") for i, name in enumerate(values)}
         self._is_grouped = False
 
-    def aggregate(self, folds: Sequence[Fold], sum_function: str, count: str | None) -> str:
+    def aggregate(self, folds: Sequence[Fold], sum_function: str, count: str | None, largest: str | None) -> str:
         """Returns the query of all stages."""
+        self._columns |= {} if largest is None else {_LARGEST: _Column(quote(largest))}
         if self._dialect.mixes_aliases:
             self._nest()
         for k in range(max(len(fold.prepared) for fold in folds)):
@@ -165,14 +169,15 @@ class _Query:
         if sum_function != "SUM":
             self._nest()  # such a sum may use its column more than once
         self._stage(folds, partial(self._totals, sum_function))
-        self._columns |= {} if count is None else {_COUNT: _Column("COUNT(*)")}
+        ends = {_COUNT: count and "COUNT(*)", _LARGEST: largest and f"MAX({self._columns[_LARGEST].text})"}
+        self._columns |= {name: _Column(text) for name, text in ends.items() if text}
         self._is_grouped = True
         self._stage(folds, self._latent)
         for k in range(max(len(fold.followed) for fold in folds)):
             self._stage(folds, partial(self._followed, k))
         self._stage(folds, self._results, is_last=True)
         shown = {name: self._columns[f"y{i + 1}"].text for i, name in enumerate(self._result_names)}
-        shown |= {} if count is None else {count: self._columns[_COUNT].text}
+        shown |= {name: self._columns[key].text for key, name in ((_LARGEST, largest), (_COUNT, count)) if name}
         return self._dialect.translate(self._select([*zip(self._sets, self._keys, strict=True), *shown.items()]))
 
     def _stage(
@@ -183,7 +188,7 @@ class _Query:
         if growth > _MOST_CHARACTERS:
             self._nest()
             columns, _ = self._written(folds, write, is_last)
-        self._columns = columns | {name: one for name, one in self._columns.items() if name == _COUNT}
+        self._columns = columns | {name: one for name, one in self._columns.items() if name in (_COUNT, _LARGEST)}
 
     def _written(
         self, folds: Sequence[Fold], write: Callable[[Fold, SQLPrinter], Columns], is_last: bool

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,6 +77,22 @@ def test_vectors(address: str, tmp_path: Path) -> None:
     columns = Columns(("m", "x"), "s")
     apply_on_cluster(model, tmp_path / "t.csv", columns, tmp_path / "apart.csv", address)
     apply_law(model, tmp_path / "t.csv", columns, tmp_path / "own.csv")
+    pd.testing.assert_frame_equal(written(tmp_path / "apart.csv"), written(tmp_path / "own.csv"), rtol=1e-12)
+
+
+@pytest.mark.skipif("ABELNET_ENGINES" not in os.environ, reason="a cluster takes long: make test-engines")
+def test_the_command_on_processes(table: pd.DataFrame, compound: LawRegressor, tmp_path: Path) -> None:
+    compound.save(tmp_path / "law")
+    table[:200].to_parquet(tmp_path / "1.parquet")
+    table[200:].to_parquet(tmp_path / "2.parquet")
+    columns = ["--set", "s", "--value", "x"]
+    apply = [sys.executable, "-m", "abelnet", "apply", str(tmp_path / "law"), str(tmp_path / "*.parquet"), *columns]
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        out = ["--out", str(tmp_path / "apart.csv"), "--scheduler", cluster.scheduler_address]
+        done = subprocess.run([*apply, *out], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "30 multisets of 400 rows" in done.stdout
+    apply_law(compound, tmp_path / "*.parquet", COLUMNS, tmp_path / "own.csv")
     pd.testing.assert_frame_equal(written(tmp_path / "apart.csv"), written(tmp_path / "own.csv"), rtol=1e-12)
 
 

@@ -63,6 +63,15 @@ def test_vectors(tmp_path: Path) -> None:
     assert (tmp_path / "r.csv").read_text().startswith("s,result_u,result_v,extrapolated\n0,")
 
 
+@pytest.mark.parametrize("names", [["a", "b", "c", "é"], ["-2", "3", "10", "x", "y"], [-2, 3, 10, 1000]])
+def test_results_are_in_the_order_of_names(names: list[str] | list[int], tmp_path: Path) -> None:
+    """Numbers as such, before other names; in a column of numbers and in one of text."""
+    table = pa.table({"s": names[::-1], "x": [1.0] * len(names)})
+    apply_law(sum_model(), table, Columns(("x",), "s"), tmp_path / "r.csv")
+    with (tmp_path / "r.csv").open(encoding="utf-8") as file:
+        assert [row["s"] for row in csv.DictReader(file)] == list(map(str, names))
+
+
 def test_in_parts_whatever_the_order(returns: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = Columns(("x",), "account", ("y",))
     whole = Multisets.join(list(tables.examples_in(returns, columns)))

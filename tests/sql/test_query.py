@@ -141,6 +141,14 @@ def test_integers_decimals_and_whole_tables(duck: Any, lite: Any) -> None:
     assert duck(query, [(0, 0.0)]) == [(1, 2.0)]
 
 
+@pytest.mark.parametrize("name", ["returns", "log-sum-exp far out", "mean"])
+def test_largest_of_a_further_column(duck: Any, name: str) -> None:
+    source = "(VALUES (1, 0.5, 3::TINYINT), (1, 0.25, -1), (2, 0.5, NULL)) AS a(k, v, mark)"
+    query = aggregate_query([(SCALAR[name][0], [0])], source, ["k"], ["v"], count="n", largest="mark")
+    assert {row[0]: row[2:] for row in duck(query, [(0, 0.0)])} == {1: (3, 2), 2: (None, 1)}
+    assert duck(f"SELECT DISTINCT typeof(mark) FROM ({query})", [(0, 0.0)]) == [("TINYINT",)]
+
+
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_names_do_nothing_but_name_a_column(duck: Any, lite: Any, name: str) -> None:
     law = [(SCALAR["returns"][0], [0])]
