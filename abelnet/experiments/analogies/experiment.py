@@ -49,7 +49,20 @@ def _anchored(vectors: WordVectors, questions: Questions) -> tuple[Data, Loss]:
 
 
 def _several(vectors: WordVectors, questions: Questions) -> tuple[Data, Loss]:
-    return (torch.arange(len(questions)),), AnchoredLoss(vectors, questions, triples=192, several=384)
+    return (torch.arange(len(questions)),), AnchoredLoss(vectors, questions, several=256)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Stage of the training of a model.
+
+    Attributes:
+        objective: Returns training data and loss for a vocabulary and training questions.
+        settings: Training settings, except for the weight decay.
+    """
+
+    objective: Callable[[WordVectors, Questions], tuple[Data, Loss]]
+    settings: Settings
 
 
 @dataclass(frozen=True)
@@ -61,17 +74,15 @@ class AnalogyModel:
         build: Builds the model from a number of dimensions, parameters and a seed; None if it needs no training.
         parameters: Hyperparameters chosen by the paper, or by us.
         part: Part of a split to train on.
-        objective: Returns training data and loss for a vocabulary and training questions.
-        settings: Training settings, except for the weight decay.
-        space: Hyperparameter search space.
+        stages: Stages of training, each of which continues the one before.
+        space: Hyperparameter search space of a model with one stage.
     """
 
     title: str
     build: Callable[[int, Parameters, int], OffsetMLP | GroupAnalogy] | None = None
     parameters: Parameters | None = None
     part: Literal["train", "development"] = "train"
-    objective: Callable[[WordVectors, Questions], tuple[Data, Loss]] = _cosine
-    settings: Settings = _PAPER
+    stages: tuple[Stage, ...] = (Stage(_cosine, _PAPER),)
     space: Space | None = None
 
 
@@ -91,22 +102,20 @@ _SPACE: Space = {"layers": Integer(2, 6), "hidden": Integer(8, 256), "weight_dec
 # Beyond the paper. These settings were chosen on the validation pairs of the first split, on relations of BATS held out
 # of training, and on parallelograms among the vectors themselves; see docs/analogies.md.
 _CHOSEN: Parameters = {"layers": 5, "hidden": 304, "weight_decay": 1e-2}
-_ANCHORED = Settings(epochs=5, batch_size=256, decoupled=True, schedule="cosine")
-# More and smaller steps: questions with several pairs share their words, and make up for the smaller batch.
-_SEVERAL = Settings(epochs=2, batch_size=128, lr=2e-3, decoupled=True, schedule="cosine")
+_ANCHORED = Stage(_anchored, Settings(epochs=5, batch_size=256, decoupled=True, schedule="cosine"))
+# About as many steps on 80% of the pairs.
+_ANCHORED_80 = Stage(_anchored, replace(_ANCHORED.settings, epochs=3))
+_SEVERAL = Stage(_several, replace(_ANCHORED.settings, epochs=1))
 MODELS = {
     "wv": AnalogyModel("WV"),
     "wv_mlp": AnalogyModel("WV+MLP", _mlp, {"layers": 4, "hidden": 223, "weight_decay": 6.43e-4}, space=_SPACE),
     "wv_agn": AnalogyModel("WV+AGN", _agn, {"layers": 5, "hidden": 151, "weight_decay": 1.60e-4}, space=_SPACE),
-    "anchored": AnalogyModel("WV+AGN, anchored", _agn_from_offset, _CHOSEN, "train", _anchored, _ANCHORED),
-    # The same number of steps on 80% of the pairs.
-    "anchored_80": AnalogyModel(
-        "anchored, 80 % of pairs", _agn_from_offset, _CHOSEN, "development", _anchored, replace(_ANCHORED, epochs=3)
-    ),
-    # Trained for any number of example pairs.
-    "several": AnalogyModel("anchored, several pairs", _agn_from_offset, _CHOSEN, "train", _several, _SEVERAL),
+    "anchored": AnalogyModel("WV+AGN, anchored", _agn_from_offset, _CHOSEN, "train", (_ANCHORED,)),
+    "anchored_80": AnalogyModel("anchored, 80 % of pairs", _agn_from_offset, _CHOSEN, "development", (_ANCHORED_80,)),
+    # The same, and then trained for any number of example pairs.
+    "several": AnalogyModel("anchored, several pairs", _agn_from_offset, _CHOSEN, "train", (_ANCHORED, _SEVERAL)),
     "several_80": AnalogyModel(
-        "several pairs, 80 % of pairs", _agn_from_offset, _CHOSEN, "development", _several, replace(_SEVERAL, epochs=1)
+        "several pairs, 80 % of pairs", _agn_from_offset, _CHOSEN, "development", (_ANCHORED_80, _SEVERAL)
     ),
 }
 
@@ -146,9 +155,9 @@ class AnalogyExperiment:
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
 
-    def settings(self, model: str, parameters: Parameters) -> Settings:
-        """Returns the training settings of a model."""
-        settings = asdict(MODELS[model].settings) | {"weight_decay": parameters["weight_decay"]}
+    def settings(self, stage: Stage, parameters: Parameters) -> Settings:
+        """Returns the training settings of a stage of a model."""
+        settings = asdict(stage.settings) | {"weight_decay": parameters["weight_decay"]}
         return Settings(**settings | ({} if self.epochs is None else {"epochs": self.epochs}))
 
 
@@ -224,30 +233,64 @@ def _run_unit(experiment: AnalogyExperiment, folder: Path, unit: tuple[str, int]
     splits, tests = _questions(experiment, vectors, seed)
     content: dict[str, Any] = {"model": model, "seed": seed}
     kind = MODELS[model]
+    files = [part.with_name(f"{part.stem}-{stage}") for stage in range(len(kind.stages))]
     answer: Any = offset
     if kind.build is not None:
         parameters = _parameters(experiment, folder, model)
         answer = kind.build(vectors.dim, parameters, seed)
-        settings = experiment.settings(model, parameters)
-        questions = getattr(splits, kind.part)
-        result = train(
-            answer,
-            *kind.objective(vectors, questions),
-            settings=settings,
-            seed=seed,
-            validation=_validation(vectors, splits),
-            checkpoint=part.with_suffix(".checkpoint"),
-            checkpoint_every=1,
-            history=part.with_suffix(".jsonl"),
-            on_epoch=lambda *_: tell(0.9 / settings.epochs),
-        )
+        content |= {"parameters": dict(parameters), "stages": []}
+        for stage, file in zip(kind.stages, files, strict=True):
+            settings = experiment.settings(stage, parameters)
+            share = 0.9 / len(kind.stages) / settings.epochs
+            done = _run_stage(
+                answer,
+                stage,
+                settings,
+                vectors,
+                splits,
+                part=kind.part,
+                seed=seed,
+                file=file,
+                on_epoch=partial(tell, share),
+            )
+            content["stages"].append(done)
         answer.eval()
         save(answer, folder / "models" / f"{model}-{seed}")
-        content |= {"parameters": dict(parameters), "settings": asdict(settings), "epochs": result.epochs}
-        content |= {"loss": result.loss.item(), "validation": _item(result.validation)}
     content["tables"] = [_table(evaluate(vectors, questions, {model: answer}), model) for questions in tests]
     write_json(part, content | {"seconds": time.perf_counter() - start})
-    part.with_suffix(".checkpoint").unlink(missing_ok=True)
+    for file in files:
+        file.with_suffix(".checkpoint").unlink(missing_ok=True)
+
+
+def _run_stage(
+    network: OffsetMLP | GroupAnalogy,
+    stage: Stage,
+    settings: Settings,
+    vectors: WordVectors,
+    splits: Splits,
+    *,
+    part: Literal["train", "development"],
+    seed: int,
+    file: Path,
+    on_epoch: Callable[[], None],
+) -> dict[str, Any]:
+    """Trains a network in place, and returns what is kept of the stage.
+
+    The checkpoint of a completed stage has its last parameters, from which an interrupted run continues.
+    """
+    result = train(
+        network,
+        *stage.objective(vectors, getattr(splits, part)),
+        settings=settings,
+        seed=seed,
+        validation=_validation(vectors, splits),
+        checkpoint=file.with_suffix(".checkpoint"),
+        checkpoint_every=1,
+        history=file.with_suffix(".jsonl"),
+        on_epoch=lambda *_: on_epoch(),
+    )
+    losses = {"loss": result.loss.item(), "validation": _item(result.validation)}
+    return {"settings": asdict(settings), "epochs": result.epochs} | losses
 
 
 def _search(experiment: AnalogyExperiment, folder: Path, unit: tuple[str], tell: Tell) -> None:
@@ -257,8 +300,8 @@ def _search(experiment: AnalogyExperiment, folder: Path, unit: tuple[str], tell:
     splits, _ = _questions(experiment, vectors, experiment.seed)
     kind = MODELS[model]
     assert kind.build is not None
-    build = kind.build
-    data, loss = kind.objective(vectors, splits.train)
+    build, (stage,) = kind.build, kind.stages
+    data, loss = stage.objective(vectors, splits.train)
 
     def value(candidates: Sequence[Candidate], claim: Path) -> list[float]:
         values = []
@@ -268,7 +311,7 @@ def _search(experiment: AnalogyExperiment, folder: Path, unit: tuple[str], tell:
                 network,
                 data,
                 loss,
-                settings=experiment.settings(model, candidate.parameters),
+                settings=experiment.settings(stage, candidate.parameters),
                 seed=experiment.seed,
                 validation=_validation(vectors, splits),
                 checkpoint=claim / f"{candidate.number}.safetensors",

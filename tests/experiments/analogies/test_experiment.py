@@ -42,10 +42,10 @@ def data(tmp_path: Path) -> tuple[str, str]:
 def test_killed_and_resumed_it_comes_to_the_same_results(data: tuple[str, str], tmp_path: Path) -> None:
     options = ["--vectors", data[0], "--bats", data[1], "--seeds", "1", "--epochs", "5", "--jobs", "1"]
     options += [word for model in ("wv", "wv_agn", "several") for word in ("--model", model)]
-    whole = killed_and_resumed(["analogies", "run", *options], tmp_path, ["parts/several-0.checkpoint"])
+    whole = killed_and_resumed(["analogies", "run", *options], tmp_path, ["parts/several-0-1.checkpoint"])
     rows = {row["model"]: row for row in whole["rows"]}
     assert list(rows) == ["wv", "wv_agn", "several"]
-    assert rows["wv_agn"]["loss"] < -0.6
+    assert rows["wv_agn"]["stages"][-1]["loss"] < -0.6
     table = rows["wv"]["tables"][0]
     assert table["title"] == "BATS test"
     assert table["questions"] == {
@@ -70,7 +70,8 @@ def test_search_then_seeds(data: tuple[str, str], tmp_path: Path) -> None:
     assert read_analogies(tmp_path / "out") == results
     (row,) = results["rows"]
     assert 2 <= row["parameters"]["layers"] <= 6
-    assert row["settings"]["weight_decay"] == row["parameters"]["weight_decay"]
+    (stage,) = row["stages"]
+    assert stage["settings"]["weight_decay"] == row["parameters"]["weight_decay"]
     with pytest.raises(AbelnetError, match=r"expected .* to be empty or have the same settings"):
         run_analogies(AnalogyExperiment(data[0], data[1], epochs=3), tmp_path / "out")
 
