@@ -7,9 +7,12 @@ __all__ = ["Configurable", "check_arguments"]
 import inspect
 from collections.abc import Mapping
 from types import NoneType, UnionType
-from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from abelnet.errors import AbelnetError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _LARGEST_INTEGER = 2**63 - 1
 
@@ -27,6 +30,9 @@ class Configurable:
 
     def check_state(self) -> None:
         """Raises if parameters or buffers have values that no object of this class can have; asked after loading."""
+
+    def upgrade_state(self, state: dict[str, Tensor], prefix: str) -> None:
+        """Translates the tensors of an earlier version, whose names start with a prefix; asked before loading."""
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:

@@ -199,6 +199,9 @@ def _fill(modules: Mapping[str, nn.Module], tensors: Mapping[str, Tensor], froze
     left = set(tensors)
     for prefix, module in modules.items():
         own = {name: tensors[prefix + name] for name in module.state_dict() if prefix + name in tensors}
+        for name, part in module.named_modules():
+            if isinstance(part, Configurable):
+                part.upgrade_state(own, f"{name}." if name else "")
         for name, x in module.state_dict().items():
             if name not in own:
                 raise AbelnetError(f"tensors: expected {prefix}{name}, got none")

@@ -15,6 +15,7 @@ import abelnet
 from abelnet import AbelnetError, Multisets
 from abelnet.nn import GatedBank
 
+SCOUTED = 7  # the way of a single formula in all channels
 PTR = torch.tensor([0, 1, 1, 4, 9])
 
 
@@ -193,6 +194,56 @@ def test_a_seed_draws_the_same_laws() -> None:
 def test_evaluated_it_is_the_mixture_of_all_laws() -> None:
     x = 0.5 + torch.rand(9, 2)
     assert torch.equal(GatedBank(2, draws=2).eval()(x, ptr=PTR), GatedBank(2).eval()(x, ptr=PTR))
+
+
+def test_a_formula_that_the_gates_underrate_is_scouted_and_kept() -> None:
+    bank = GatedBank(2, seed=0)
+    minimum = bank.names.index("minimum")
+    with torch.no_grad():
+        bank.logits[:, minimum] = -5.0
+    scouted, loss = set(), None
+    for step in range(1000):
+        bank.anneal(step / 1000, loss)
+        law = bank.weights().argmax(-1).tolist()
+        if step < 250 and int(bank.way) == SCOUTED:
+            scouted.add(law[0])
+        loss = 0.0 if int(bank.way) == SCOUTED and law == [minimum, minimum] else 1.0
+    formulas = [name for name in bank.names if "curve" not in name]
+    assert len(scouted) == len(formulas) - 3  # the best three by the gates are tried anyway
+    assert minimum in scouted
+    assert bank.laws() == ["x∘y = min(x, y)"] * 2
+
+
+def test_scouting_ends_with_the_first_formulas_if_steps_are_few() -> None:
+    bank = GatedBank(1, seed=0)
+    minimum = bank.names.index("minimum")
+    with torch.no_grad():
+        bank.logits[:, minimum] = 0.5
+        bank.logits[:, [0, 1, 2]] = 1.0
+    for progress in (0.0, 0.21, 0.3):
+        bank.anneal(progress, 1.0)
+    assert int(bank.scouted) == minimum
+
+
+def test_state_of_a_bank_that_did_not_scout() -> None:
+    state = chosen(GatedBank(1), "maximum").state_dict()
+    del state["scouted"]
+    state["losses"] = state["losses"][:7]
+    bank = GatedBank(1)
+    bank.load_state_dict(state)
+    assert bank.laws() == ["x∘y = max(x, y)"]
+    state["losses"] = state["losses"][:3]
+    with pytest.raises(RuntimeError, match="scouted"):
+        GatedBank(1).load_state_dict(state)
+
+
+@pytest.mark.parametrize(("name", "number"), [("way", 8), ("scouted", -1)])
+def test_a_file_with_a_number_out_of_range_is_refused(tmp_path: Path, name: str, number: int) -> None:
+    bank = GatedBank(1)
+    bank.get_buffer(name).fill_(number)
+    abelnet.save(bank, tmp_path / "bank")
+    with pytest.raises(AbelnetError):
+        abelnet.load(tmp_path / "bank")
 
 
 def test_saved_and_loaded(tmp_path: Path) -> None:
