@@ -31,27 +31,26 @@ _HOT, _COLD = 1.0, 0.15
 # Results of a member beyond this many units are of no use to the mixture, and their gradients spoil those of others.
 _LIMIT = 1e4
 # Completed fractions of training at which single formulas are scouted, at which the gates close and the best laws are
-# tried alone, and at which one is kept.
-_SCOUTING, _TRIAL, _HALF = 0.2, 0.25, 0.5
+# tried alone, from which on their losses count, and at which one is kept.
+_SCOUTING, _TRIAL, _VERDICT, _HALF = 0.2, 0.25, 0.375, 0.5
 # What the bank computes: all laws, weighted by the gates; the first, second or third formula by the gates of each
-# channel; its curve; log-sum-exp in all channels, which grows slowly with the size of sets; the network; or one more
-# formula in all channels, which the gates may have underrated.
-_WAYS = ("mixture", "first", "second", "third", "curve", "slow", "network", "scouted")
-_RANKS = ("first", "second", "third")
-_FORMULAS = (*_RANKS, "scouted")
+# channel; its curve; log-sum-exp in all channels, which grows slowly with the size of sets; the network; or one of two
+# more formulas in all channels, which the gates may have underrated.
+_WAYS = ("mixture", "first", "second", "third", "curve", "slow", "network", "fourth", "fifth")
+_RANKS, _SCOUTED = ("first", "second", "third"), ("fourth", "fifth")
 # Laws that grow slowly, in turn over the channels.
 _SLOW = tuple(f"log-sum-exp {rate:+g}" for rate in (1.0, -1.0))
 # What steps train in turn, before the trial and in it.
 _TURNS = (
     ("mixture", "slow", "mixture", "network"),
-    ("first", "slow", "second", "curve", "third", "scouted", "network"),
+    ("first", "slow", "second", "curve", "third", "fourth", "fifth", "network"),
 )
 # Parts of a batch for each of which members are drawn, if not all of them aggregate all of it.
 _PARTS = 5
 # In batches of more sets than this, if losses are reported, what costs most is computed less often: curves are mixed in
-# one of so many steps, and a network has one of so many of its turns, slow growth the others. With fewer turns of
-# networks or of curves alone, or with formulas that take turns in the mixture, wrong laws are kept.
-_LARGE, _RARELY, _SELDOM = 2000, 16, 4
+# one of so many steps, and a network has one of so many of its turns in the trial and none before, slow growth the
+# others. With fewer turns of curves alone, or with formulas that take turns in the mixture, wrong laws are kept.
+_LARGE, _RARELY, _SELDOM = 2000, 16, 2
 # Another formula than the first is kept if its loss is less than this part.
 _OUTRANKS = 0.9
 # A curve, which fits what a formula fits as well, is kept if its loss is less than this part of that of formulas.
@@ -61,10 +60,13 @@ _NO_FORMULA = 0.25
 _CLEARLY = 0.2
 # A network is kept in place of laws if its loss is less than this part of theirs.
 _NO_LAW = 0.5
+# A formula whose loss is less than this part of that of slow growth fits, and is only still being trained: then the loss
+# of a curve or a network, which may be trained faster, must be smaller by this factor.
+_FITS, _FASTER = 0.02, 0.2
 # Precision of trained parameters, relative to the size of elements.
 _DIGITS = 1e-5
 # Weight of the latest loss in running averages.
-_RECENT = 0.1
+_RECENT = 0.2
 # A loss of 0, as the minimum may have, is stored as this, since 0 means that there is none.
 _LEAST_LOSS = 1e-30
 # Number of ways in files of banks that did not scout.
@@ -145,7 +147,7 @@ class GatedBank(Pooling):
         # Of each way, and of each formula when it is scouted; 0 until there is one.
         self.register_buffer("losses", torch.zeros(len(_WAYS) + self._formulas))
         self.scouted: Tensor
-        self.register_buffer("scouted", torch.zeros((), dtype=torch.long))
+        self.register_buffer("scouted", torch.zeros(len(_SCOUTED), dtype=torch.long))
         self.seed = seed
         self._is_large = False
         self.step: Tensor
@@ -167,11 +169,11 @@ class GatedBank(Pooling):
         """Sets how far training has come; call it before each step.
 
         The gates cool until each channel keeps its best law, at half of the training. If losses are reported, the best
-        laws by the gates are first tried alone, since in a mixture laws make up for the errors of others. So is the
-        best of the other formulas, each of which is scouted before: it has a step alone, in all channels. Two more ways
-        are trained in turn with them: log-sum-exp in all channels, which grows slowly with the size of sets, is kept
-        unless the laws do far better; and a network of a robust location, extremes and means is kept if it does better
-        than both: then there is no law. In batches of more than 2,000 sets it has a quarter of its turns.
+        laws by the gates are first tried alone, since in a mixture laws make up for the errors of others. So are the
+        best two of the other formulas, each of which is scouted before: it has a step alone, in all channels. Two more
+        ways are trained in turn with them: log-sum-exp in all channels, which grows slowly with the size of sets, is
+        kept unless the laws do far better; and a network of a robust location, extremes and means is kept if it does
+        better than both: then there is no law. In batches of more than 2,000 sets it has fewer turns.
 
         Arguments:
             progress: Completed fraction of training, from 0 to 1.
@@ -195,21 +197,24 @@ class GatedBank(Pooling):
         elif loss is not None:
             if was < _TRIAL <= progress:
                 self._close_gates()
+            if was < _VERDICT <= progress:  # what had few turns, as networks in large batches, is still learning before
+                self.losses.zero_()
             turns = _TURNS[progress >= _TRIAL]
             self.turn += 1
             cycle, place = divmod(int(self.turn), len(turns))
-            is_dear = turns[place] == "network" and self._is_large and cycle % _SELDOM != 0
-            way = "slow" if is_dear else turns[place]
+            way = turns[place]
+            if way == "network" and self._is_large and (progress < _TRIAL or cycle % _SELDOM != 0):
+                way = "slow"
             if way != "mixture" and _SCOUTING <= progress < _TRIAL and (unknown := self._unknown()):
-                way = "scouted"  # in place of others than the mixture, so that the gates lose no step
-                self.scouted.fill_(unknown[0])
+                way = _SCOUTED[0]  # in place of others than the mixture, so that the gates lose no step
+                self.scouted[0] = unknown[0]
             self.way.fill_(_WAYS.index(way))
         self._look()
 
     def _record(self, loss: float) -> None:
         """Stores the loss of the last step: as that of a formula if it was scouted, else in the average of the way."""
-        is_scouting = _WAYS[self._way] == "scouted" and float(self.progress) < _TRIAL
-        place = len(_WAYS) + int(self.scouted) if is_scouting else self._way
+        is_scouting = _WAYS[self._way] in _SCOUTED and float(self.progress) < _TRIAL
+        place = len(_WAYS) + int(self.scouted[0]) if is_scouting else self._way
         before = float(self.losses[place])
         loss = max(loss, _LEAST_LOSS)
         self.losses[place] = loss if before == 0 else before + _RECENT * (loss - before)
@@ -227,8 +232,9 @@ class GatedBank(Pooling):
     def _close_gates(self) -> None:
         """Begins the trial of the best laws, with the best of the other formulas alone among them."""
         alone = self.losses[len(_WAYS) :].tolist()
-        others = self._by_gates()[len(_RANKS) :]
-        self.scouted.fill_(min(others, key=lambda place: alone[place] or math.inf))  # the first if none is known
+        others = sorted(self._by_gates()[len(_RANKS) :], key=lambda place: alone[place] or math.inf)
+        for i in range(len(_SCOUTED)):  # the best by the gates if no loss is known
+            self.scouted[i] = others[i]
         self.losses.zero_()
 
     def _look(self) -> None:
@@ -243,8 +249,9 @@ class GatedBank(Pooling):
             self._used = frozenset(self._best())
 
     def check_state(self) -> None:
-        if not 0 <= int(self.scouted) < self._formulas:
-            raise AbelnetError(f"scouted: expected a formula from 0 to {self._formulas - 1}, got {int(self.scouted)}")
+        places = self.scouted.tolist()
+        if not all(0 <= place < self._formulas for place in places):
+            raise AbelnetError(f"scouted: expected formulas from 0 to {self._formulas - 1}, got {places}")
         self._look()
         for member in self._members():
             member.look()
@@ -253,7 +260,7 @@ class GatedBank(Pooling):
         losses = state.get(prefix + "losses")
         if losses is not None and losses.shape == (_FORMER_WAYS,):  # of a version that did not scout
             state[prefix + "losses"] = nn.functional.pad(losses, (0, len(self.losses) - _FORMER_WAYS))
-            state.setdefault(prefix + "scouted", torch.zeros((), dtype=torch.long))
+            state.setdefault(prefix + "scouted", torch.zeros(len(_SCOUTED), dtype=torch.long))
 
     def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: Any, **kwargs: Any) -> None:
         self.upgrade_state(state_dict, prefix)
@@ -265,12 +272,13 @@ class GatedBank(Pooling):
         losses = {way: loss or math.inf for way, loss in zip(_WAYS, self.losses.tolist(), strict=False)}
         if any(losses[way] == math.inf for way in (*_RANKS, "slow", "network")):  # not reported
             return "mixture"
-        kept = min(_FORMULAS, key=losses.__getitem__)
+        kept = min((*_RANKS, *_SCOUTED), key=losses.__getitem__)
         if losses[kept] > _OUTRANKS * losses["first"]:
             kept = "first"
-        if self.curves and losses["curve"] < _NO_FORMULA * losses[kept]:
+        doubt = _FASTER if losses[kept] < _FITS * losses["slow"] else 1.0
+        if self.curves and losses["curve"] < doubt * _NO_FORMULA * losses[kept]:
             kept = "curve"
-        if losses["network"] < _NO_LAW * min(losses[kept], losses["slow"]):
+        if losses["network"] < doubt * _NO_LAW * min(losses[kept], losses["slow"]):
             return "network"
         return "slow" if _CLEARLY * losses["slow"] <= losses[kept] else kept
 
@@ -300,8 +308,8 @@ class GatedBank(Pooling):
         if way == "slow":
             places = [self.names.index(name) for name in _SLOW]
             return torch.tensor(places, device=logits.device).repeat(self.channels)[: self.channels]
-        if way == "scouted":
-            return self.scouted.repeat(self.channels)
+        if way in _SCOUTED:
+            return self.scouted[_SCOUTED.index(way)].repeat(self.channels)
         if way in _RANKS:
             best = logits[:, : self._formulas].topk(len(_RANKS)).indices[:, _RANKS.index(way)]
         elif way == "curve" and self.curves:

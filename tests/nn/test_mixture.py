@@ -102,12 +102,12 @@ def test_networks_have_few_turns_in_large_batches() -> None:
     bank = GatedBank(1, seed=0)
     ways = []
     for progress in (0.1, 0.3):
-        for _ in range(56):
+        for _ in range(64):
             bank.anneal(progress, 1.0)
             ways.append(int(bank.way))
             bank(x, index=index)
-    # Of the first 14 cycles of 4 steps, and of the next 8 of 7, every fourth has a turn of the network.
-    assert ways[:56].count(6) == 4
-    assert ways[56:].count(6) == 2
-    assert ways[56:].count(4) == 8
-    assert set(ways[56:]) == {1, 2, 3, 4, 5, 6, 7}
+    # Of 8 cycles of 8 steps in the trial, every other one has a turn of the network, before it none.
+    assert 6 not in ways[:64]
+    assert ways[64:].count(6) == 4
+    assert ways[64:].count(4) == 8
+    assert set(ways[64:]) == {1, 2, 3, 4, 5, 6, 7, 8}
