@@ -60,8 +60,8 @@ _NO_FORMULA = 0.25
 _CLEARLY = 0.2
 # A network is kept in place of laws if its loss is less than this part of theirs.
 _NO_LAW = 0.5
-# A formula whose loss is less than this part of that of slow growth fits, and is only still being trained: then the loss
-# of a curve or a network, which may be trained faster, must be smaller by this factor.
+# A formula whose loss is less than this part of that of slow growth fits, and is only still being trained: then the
+# loss of a curve or a network, which may be trained faster, must be smaller by this factor.
 _FITS, _FASTER = 0.02, 0.2
 # Precision of trained parameters, relative to the size of elements.
 _DIGITS = 1e-5
@@ -506,8 +506,9 @@ class GatedBank(Pooling):
 @torch.no_grad()
 def _rounded(operation: Operation, unit: float) -> Operation:
     """Rounds parameters to the digits that training in single precision can tell, for printing."""
+    operation = operation.double()  # in single precision a rounded number would have other digits again
     for name, parameter in operation.named_parameters():
         for i, value in enumerate(parameter.view(-1).tolist()):
             negligible = name.endswith("shift") and abs(value) < _DIGITS * unit
             parameter.view(-1)[i] = 0.0 if negligible else float(f"{value:.5g}")
-    return operation.double()
+    return operation

@@ -25,6 +25,9 @@ Rows = Sequence[dict[str, Any]]
 _ROUNDING = 1e-6
 """Relative errors below are those of float32: results that differ by less are the same."""
 
+_LAWS = 3
+"""Laws of a seed that are shown, where channels have different ones."""
+
 
 def graph_report(results: dict[str, Any]) -> Report:
     """Returns a report with the tables and plots of a run.
@@ -84,7 +87,7 @@ def graph_table(rows: Rows, place: str) -> Table:
 
 
 def law_table(rows: Rows) -> Table:
-    """Returns the laws that ours chose on each task, and in how many channels of how many seeds.
+    """Returns the laws that ours chose on each task, and in how many channels: the most common ones of each seed.
 
     Arguments:
         rows: Rows of ``results.json`` of one form of network.
@@ -94,8 +97,11 @@ def law_table(rows: Rows) -> Table:
         if AGGREGATIONS[row["model"]].is_ours:
             for run in row["runs"]:
                 counts = Counter(run["laws"])
-                laws = ", ".join(law if count == 1 else f"{count} × {law}" for law, count in counts.most_common())
-                lines.append([Cell(TASKS[row["task"]].title), Cell(str(run["seed"])), Cell(laws)])
+                shown = counts.most_common(_LAWS)
+                laws = [law if count == 1 else f"{count} × {law}" for law, count in shown]
+                if others := counts.total() - sum(count for _, count in shown):
+                    laws.append(f"{others} more")
+                lines.append([Cell(TASKS[row["task"]].title), Cell(str(run["seed"])), Cell(", ".join(laws))])
     return Table("Laws chosen", [Column("task"), Column("seed", "right"), Column("laws")], lines)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -173,6 +174,15 @@ def test_drawn_laws_are_found_as_well() -> None:
     bank = GatedBank(1, draws=2, seed=0)
     assert train(bank, lambda x: factor * fold(x), 1200) < 1e-3
     assert bank.laws() == [formula]
+
+
+def test_parameters_are_printed_with_the_digits_that_are_known() -> None:
+    bank = GatedBank(1, curves=False)
+    with torch.no_grad():
+        bank.logits[:, bank.names.index("log-sum-exp +1")] = 1.0
+        for parameter in bank.members.parameters():
+            parameter.add_(0.2107)
+    assert set(re.findall(r"\d\.\d+", bank.laws()[0])) == {f"{math.exp(0.2107):.5g}"}
 
 
 def test_a_seed_draws_the_same_laws() -> None:

@@ -41,6 +41,12 @@ def test_laws_are_counted() -> None:
     assert [cell.text for cell in table.rows[1]] == ["min-plus", "1", "2 × x + y, min(x, y)"]
 
 
+def test_only_the_most_common_laws_are_shown() -> None:
+    (row, *_) = (row for row in graph_results()["rows"] if row["model"] == "bank")
+    row["runs"] = [dict(row["runs"][0], laws=["a", "b", "c", "d", "d", "e"])]
+    assert law_table([row]).rows[0][2].text == "2 × d, a, b, 2 more"
+
+
 def test_report_has_a_section_and_a_plot_for_each_form() -> None:
     report = graph_report(graph_results())
     assert [section.heading for section in report.sections] == ["Aligned messages", "Generic messages"]
