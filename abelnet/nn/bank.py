@@ -34,12 +34,12 @@ _LIMIT = 1e4
 # tried alone, from which on their losses count, and at which one is kept.
 _SCOUTING, _TRIAL, _VERDICT, _HALF = 0.2, 0.25, 0.375, 0.5
 # What the bank computes: all laws, weighted by the gates; the first, second or third formula by the gates of each
-# channel; its curve; log-sum-exp in all channels, which grows slowly with the size of sets; the network; or one of two
-# more formulas in all channels, which the gates may have underrated.
+# channel; its curve; log-sum-exp and log-mean-exp in turn over the channels, which grow slowly with the size of sets;
+# the network; or one of two more formulas in all channels, which the gates may have underrated.
 _WAYS = ("mixture", "first", "second", "third", "curve", "slow", "network", "fourth", "fifth")
 _RANKS, _SCOUTED = ("first", "second", "third"), ("fourth", "fifth")
-# Laws that grow slowly, in turn over the channels.
-_SLOW = tuple(f"log-sum-exp {rate:+g}" for rate in (1.0, -1.0))
+# Laws that grow slowly or not at all, in turn over the channels.
+_SLOW = ("log-sum-exp +1", "log-sum-exp -1", "log-mean-exp +1", "log-mean-exp -1")
 # What steps train in turn, before the trial and in it.
 _TURNS = (
     ("mixture", "slow", "mixture", "network"),
@@ -58,6 +58,9 @@ _NO_FORMULA = 0.25
 # Laws are kept if their loss is less than this part of that of slow growth: the right law has a hundredth, while with
 # networks on either side all fit about as well, and slow growth is what carries over to larger sets.
 _CLEARLY = 0.2
+# Where elements are learned, slow growth is kept without a trial if its loss is less than this multiple of that of the
+# mixture: networks on either side make up for any law, and train the better the sooner they are trained with one.
+_AS_GOOD = 3.0
 # A network is kept in place of laws if its loss is less than this part of theirs.
 _NO_LAW = 0.5
 # A formula whose loss is less than this part of that of slow growth fits, and is only still being trained: then the
@@ -150,6 +153,7 @@ class GatedBank(Pooling):
         self.register_buffer("scouted", torch.zeros(len(_SCOUTED), dtype=torch.long))
         self.seed = seed
         self._is_large = False
+        self._is_learned: bool | None = None  # whether elements of all batches have had gradients
         self.step: Tensor
         self.register_buffer("step", torch.zeros((), dtype=torch.long))
         self._look()
@@ -171,9 +175,11 @@ class GatedBank(Pooling):
         The gates cool until each channel keeps its best law, at half of the training. If losses are reported, the best
         laws by the gates are first tried alone, since in a mixture laws make up for the errors of others. So are the
         best two of the other formulas, each of which is scouted before: it has a step alone, in all channels. Two more
-        ways are trained in turn with them: log-sum-exp in all channels, which grows slowly with the size of sets, is
-        kept unless the laws do far better; and a network of a robust location, extremes and means is kept if it does
-        better than both: then there is no law. In batches of more than 2,000 sets it has fewer turns.
+        ways are trained in turn with them: log-sum-exp and log-mean-exp in turn over the channels, which grow slowly
+        with the size of sets, are kept unless the laws do far better; and a network of a robust location, extremes and
+        means is kept if it does better than both: then there is no law. In batches of more than 2,000 sets it has fewer
+        turns. If elements are learned, and slow growth is about as good as the mixture of all laws, as it is between
+        free networks, it is kept from then on, without a trial.
 
         Arguments:
             progress: Completed fraction of training, from 0 to 1.
@@ -186,7 +192,7 @@ class GatedBank(Pooling):
             [0.0, 1.0]
         """
         check_number("progress", progress, least=0, most=1)
-        if loss is not None and not self.is_hard:
+        if loss is not None and not self.is_hard and not self._has_settled:
             self._record(loss)
         self.step += 1
         was, was_hard = float(self.progress), self.is_hard
@@ -195,21 +201,36 @@ class GatedBank(Pooling):
             if not was_hard:
                 self.way.fill_(_WAYS.index(self._decide()))
         elif loss is not None:
-            if was < _TRIAL <= progress:
-                self._close_gates()
-            if was < _VERDICT <= progress:  # what had few turns, as networks in large batches, is still learning before
-                self.losses.zero_()
-            turns = _TURNS[progress >= _TRIAL]
-            self.turn += 1
-            cycle, place = divmod(int(self.turn), len(turns))
-            way = turns[place]
-            if way == "network" and self._is_large and (progress < _TRIAL or cycle % _SELDOM != 0):
-                way = "slow"
-            if way != "mixture" and _SCOUTING <= progress < _TRIAL and (unknown := self._unknown()):
-                way = _SCOUTED[0]  # in place of others than the mixture, so that the gates lose no step
-                self.scouted[0] = unknown[0]
-            self.way.fill_(_WAYS.index(way))
+            if not self._has_settled:
+                if was < _TRIAL <= progress:
+                    self._close_gates()
+                if was < _VERDICT <= progress:  # what had few turns, as networks in large batches, is still learning
+                    self.losses.zero_()
+            self.way.fill_(_WAYS.index(self._next_turn()))
         self._look()
+
+    @property
+    def _has_settled(self) -> bool:
+        """Whether slow growth is as good as the mixture of all laws, on learned elements: then nothing else is tried."""
+        losses = dict(zip(_WAYS, self.losses.tolist(), strict=False))
+        is_as_good = 0 < losses["slow"] < _AS_GOOD * losses["mixture"]
+        return is_as_good and float(self.progress) >= _SCOUTING and self._is_learned is True
+
+    def _next_turn(self) -> str:
+        """Returns the way that the next step trains."""
+        if self._has_settled:
+            return "slow"
+        progress = float(self.progress)
+        turns = _TURNS[progress >= _TRIAL]
+        self.turn += 1
+        cycle, place = divmod(int(self.turn), len(turns))
+        way = turns[place]
+        if way == "network" and self._is_large and (progress < _TRIAL or cycle % _SELDOM != 0):
+            way = "slow"
+        if way != "mixture" and _SCOUTING <= progress < _TRIAL and (unknown := self._unknown()):
+            way = _SCOUTED[0]  # in place of others than the mixture, so that the gates lose no step
+            self.scouted[0] = unknown[0]
+        return way
 
     def _record(self, loss: float) -> None:
         """Stores the loss of the last step: as that of a formula if it was scouted, else in the average of the way."""
@@ -269,6 +290,8 @@ class GatedBank(Pooling):
 
     def _decide(self) -> str:
         """Returns the way to keep, by the losses of the trial."""
+        if self._has_settled:
+            return "slow"
         losses = {way: loss or math.inf for way, loss in zip(_WAYS, self.losses.tolist(), strict=False)}
         if any(losses[way] == math.inf for way in (*_RANKS, "slow", "network")):  # not reported
             return "mixture"
@@ -324,14 +347,16 @@ class GatedBank(Pooling):
             raise AbelnetError("element_weights: expected None for a bank, got weights; aggregate with bank.harden()")
         if self.training:
             self._measure(multisets.values)
-            self._is_large = self._is_large if torch.compiler.is_compiling() else len(multisets) > _LARGE
+            if not torch.compiler.is_compiling():
+                self._is_large = len(multisets) > _LARGE
+                if torch.is_grad_enabled():
+                    self._is_learned = self._is_learned is not False and multisets.values.requires_grad
         unit = torch.where(self.unit > 0, self.unit, 1)
         scene = Scene(multisets, None, unit)
         if _WAYS[self._way] == "network":
             results: Tensor = unit * self.network(scene)
         elif _WAYS[self._way] == "slow":
-            slow = [m for m in self._members() if isinstance(m, Exponentials) and m.names[0] in _SLOW]
-            results = in_turn(slow, scene, math.inf if self.is_hard else _LIMIT)
+            results = in_turn(self._slow(), scene, math.inf if self.is_hard else _LIMIT)
         else:
             results = self._mixed(scene)
         if self.training and torch.is_grad_enabled() and not results.requires_grad:
@@ -340,6 +365,11 @@ class GatedBank(Pooling):
         if not is_plain(scene.empty) or bool(scene.empty.any()):
             results = torch.where(scene.empty, self.fill, results)
         return results.reshape(*multisets.shape, self.channels)
+
+    def _slow(self) -> list[tuple[Exponentials, int]]:
+        """Returns the laws that grow slowly, by their members and their places in these."""
+        owners = {name: (member, law) for member in self._members() for law, name in enumerate(member.names)}
+        return [owners[name] for name in _SLOW]  # type: ignore[misc]
 
     def _draw(self, scene: Scene) -> list[list[int]]:
         """Returns the laws that aggregate each part of the sets in a training step; none if it is all that are used.

@@ -55,16 +55,22 @@ def mixture(
     return torch.stack(parts).sum(0) if len(parts) > 1 else parts[0]
 
 
-def in_turn(members: Sequence[Exponentials], scene: Scene, limit: float) -> Tensor:
-    """Returns log-sum-exp of the first member in the first channel, of the second in the second, and so on in turn.
+def in_turn(laws: Sequence[tuple[Exponentials, int]], scene: Scene, limit: float) -> Tensor:
+    """Returns the first law in the first channel, the second in the second, and so on in turn.
 
     It is one fold of elements as they are, not in units, at the cost of one member.
+
+    Arguments:
+        laws: A member and the place of one of its laws: 0 for log-sum-exp, 1 for log-mean-exp.
+        scene: The elements.
+        limit: Size at which results are cut off.
     """
-    rates = torch.stack([member.rate for member in members], -1)
-    turns = torch.arange(len(rates), device=rates.device) % len(members)
+    rates = torch.stack([member.rate for member, _ in laws], -1)
+    turns = torch.arange(len(rates), device=rates.device) % len(laws)
     rate = rates.gather(-1, turns[:, None])[:, 0] / scene.divisor
     fold = LogSum(rate=rate).reduce(scene.values, scene.multisets).reshape(-1, len(rates))
-    return _cut(fold, limit * scene.divisor)
+    is_mean = torch.tensor([law for _, law in laws], device=rates.device)[turns]
+    return _cut(fold - is_mean * scene.count.log() / rate, limit * scene.divisor)
 
 
 def _cut(results: Tensor, limit: Tensor | float) -> Tensor:

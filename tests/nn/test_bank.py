@@ -235,6 +235,27 @@ def test_scouting_ends_with_the_first_formulas_if_steps_are_few() -> None:
     assert int(bank.scouted[0]) == minimum
 
 
+@pytest.mark.parametrize("learned", [True, False])
+def test_slow_growth_is_kept_without_a_trial_if_elements_are_learned(learned: bool) -> None:
+    bank, ways = GatedBank(5, seed=0), set()
+    for step in range(100):
+        bank.anneal(step / 100, 1.0)
+        bank(torch.rand(9, 5).requires_grad_(learned), ptr=PTR)
+        if step >= 20:
+            ways.add(int(bank.way))
+    slow = int(bank.way) if learned else -1
+    assert (ways == {slow}) == learned
+    if learned:
+        x = 0.5 + torch.rand(9, 5)
+        plain = bank.eval()(x, ptr=PTR)
+        assert torch.allclose(plain, bank.harden()(x, ptr=PTR), atol=1e-6)
+        units = bank.unit
+        first = (x[4:] / units).logsumexp(0) * units
+        assert torch.allclose(plain[3, [0, 4]], first[[0, 4]])
+        assert torch.allclose(plain[3, 2], first[2] - math.log(5) * units[2])
+        assert [law.split()[0] for law in bank.laws()] == ["x∘y", "x∘y", "M(x₁,", "M(x₁,", "x∘y"]
+
+
 def test_state_of_a_bank_that_did_not_scout() -> None:
     state = chosen(GatedBank(1), "maximum").state_dict()
     del state["scouted"]
