@@ -13,6 +13,7 @@ import math
 import numpy as np
 import torch
 
+from abelnet.bijections import Bijection
 from abelnet.discovery.estimator import LawRegressor
 from abelnet.discovery.seen import Seen
 from abelnet.engines.database import DatabaseError, MemoryLimitError
@@ -38,8 +39,7 @@ def aggregate(table: Table, model: LawRegressor) -> int:
         table: The table.
         model: The fitted model.
     """
-    # A curve has a query as well, but of hundreds of kilobytes, which takes DuckDB twice as long as states.
-    if not all(law.operation.bijection.is_short for law in model.laws_):
+    if not all(_is_fast(law.operation.bijection) for law in model.laws_):
         return fold_states(table, model)
     names, database = ["s", *table.numbers[: table.columns.dim]], table.database
     database.run(f"CREATE OR REPLACE TEMP TABLE first AS SELECT {', '.join(names)} FROM ({table.rows}) LIMIT {_FIRST}")
@@ -67,6 +67,16 @@ def aggregate(table: Table, model: LawRegressor) -> int:
         fold_states(table, model, condition="s IN (FROM unsolved)")
         database.run("INSERT INTO results BY NAME FROM solved")
     return rows
+
+
+def _is_fast(bijection: Bijection) -> bool:
+    """Returns whether queries of a bijection are fast: it has a formula, or its numbers are looked up in lists."""
+    from sympy import Symbol
+
+    # Other curves have queries of hundreds of kilobytes, which take DuckDB twice as long as states.
+    return bijection.is_short or all(
+        part.is_short or part.pieces(Symbol("x", real=True)) is not None for part in bijection.parts()
+    )
 
 
 def _solve(table: Table, model: LawRegressor, query: str) -> tuple[int, int, int]:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from abelnet import AbelianGroup, AbelianSemigroup, Generator, LawRegressor, Maximum, Mean, Operation
+from abelnet import AbelianGroup, AbelianSemigroup, Generator, LawRegressor, Maximum, Mean, Monotonic, Operation
+from abelnet.bijections.spline import spline_through
 from abelnet.discovery.report import LearnedLaw
 from abelnet.engines.columns import Columns
 from abelnet.engines.folding import fold_states
@@ -21,6 +22,8 @@ OPERATIONS = {
     "norm": AbelianGroup(Generator(1, "positive power", [2.0], dtype=torch.float64)),
     "maximum": Operation(AFFINE, Maximum()),
     "mean": Operation(AFFINE, Mean()),
+    "spline": AbelianGroup(spline_through(*2 * [np.linspace(-1, 4, 30) ** 3])),
+    "network": AbelianGroup(Monotonic(1, seed=0, dtype=torch.float64)),
 }
 
 
@@ -51,6 +54,13 @@ def test_equal_to_the_states_of_torch(name: str) -> None:
     _, expected = run(numbers, lambda opened: fold_states(opened, model(OPERATIONS[name])))
     assert [row[::2] for row in found] == [row[::2] for row in expected]
     np.testing.assert_allclose(*([row[1] for row in rows] for rows in (found, expected)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["spline", "network"])
+def test_curves_need_no_states_of_torch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("abelnet.engines.native.fold_states")
+    rows, _ = run(table(), lambda opened: aggregate(opened, model(OPERATIONS[name])))
+    assert rows == len(table()["s"])
 
 
 def test_the_same_bits_in_any_order() -> None:
