@@ -6,7 +6,7 @@ __all__ = ["FaultError", "Table", "open_table"]
 
 import csv
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +24,7 @@ Result = TypeVar("Result")
 Check = Callable[[Array, Sequence[tuple[str, str | None]]], None]
 
 _ROWS = 10_000  # examined at a time
+_SHARE = 0.6  # of the memory limit, for a query
 
 
 class FaultError(Exception):
@@ -59,8 +60,20 @@ def open_table(source: Any, columns: Columns, reading: Reading | None = None) ->
             except DatabaseError:
                 got = repr(reading.memory_limit)
                 raise AbelnetError(f"memory-limit: expected a size such as 2GB, got {got}") from None
+            _give_to_queries(database)
         name, parts = parts_of(source, columns, database, reading)
         yield Table(database, name, columns, parts, scratch)
+
+
+def _give_to_queries(database: Database) -> None:
+    """Lets a query keep its hash table in memory if it takes no more than most of the limit.
+
+    By itself, DuckDB writes it to disk as soon as it takes a third, since another query may need the rest.
+    """
+    ((limit,),) = database.run("SELECT current_setting('memory_limit')")
+    size, unit = limit.split()
+    with suppress(DatabaseError):  # versions before 2.0 have no such limit
+        database.run(f"SET operator_memory_limit = '{_SHARE * float(size):.3f} {unit}'")
 
 
 class Table:
