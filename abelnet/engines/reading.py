@@ -70,9 +70,9 @@ def _give_to_queries(database: Database) -> None:
 
     By itself, DuckDB writes it to disk as soon as it takes a third, since another query may need the rest.
     """
-    ((limit,),) = database.run("SELECT current_setting('memory_limit')")
-    size, unit = limit.split()
-    with suppress(DatabaseError):  # versions before 2.0 have no such limit
+    with suppress(DatabaseError):  # versions before 2.0 have no such limit, and no memory at all is reported later
+        ((limit,),) = database.run("SELECT current_setting('memory_limit')")
+        size, unit = limit.split()
         database.run(f"SET operator_memory_limit = '{_SHARE * float(size):.3f} {unit}'")
 
 
@@ -106,6 +106,13 @@ class Table:
     def rows(self) -> str:
         """The rows in SQL, in no order; in wide form without ``s``. Whatever is no finite number may be NULL."""
         return " UNION ALL ".join(self._select(part, part.finite) for part in self._parts)
+
+    def count(self) -> int | None:
+        """Returns the number of rows, or None if they would have to be read."""
+        if not all(part.is_counted for part in self._parts):
+            return None
+        ((rows,),) = self.database.run(f"SELECT count(*) FROM ({self.rows})")
+        return int(rows)
 
     @property
     def is_unnamed(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -72,6 +74,18 @@ def test_the_same_bits_in_any_order() -> None:
     assert all(other == first for other in [*others, run(numbers, lambda opened: aggregate(opened, law), 1)])
     sums = [np.sqrt(np.sum(numbers["x"][numbers["s"] == s] ** 2)) for s in range(500)]
     np.testing.assert_allclose([row[1] for row in first[1]], sums, rtol=1e-14)
+
+
+def test_rows_that_the_files_count(tmp_path: Path) -> None:
+    numbers, law = table(), model(OPERATIONS["norm"])
+    expected = run(numbers, lambda opened: aggregate(opened, law))
+    with open_table(numbers, Columns(("x",), "s")) as opened:
+        for name, half in (("a", "<"), ("b", ">=")):
+            rows = f"SELECT * FROM ({opened.rows}) WHERE s {half} 250"
+            opened.database.run(f"COPY ({rows}) TO '{tmp_path / name}.parquet'")
+    with open_table(tmp_path, Columns(("x0",), "s")) as opened:
+        assert opened.count() == aggregate(opened, law) == expected[0]
+        assert opened.database.run("SELECT s, y0, strange FROM results ORDER BY s") == expected[1]
 
 
 def test_numbers_of_very_different_sizes() -> None:
