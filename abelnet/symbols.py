@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["check_expressions", "is_between", "named_function", "piecewise", "symbolic_number", "unfolded"]
+__all__ = ["check_expressions", "entry", "is_between", "named_function", "piecewise", "symbolic_number", "unfolded"]
 
 import math
 import sys
@@ -43,6 +43,13 @@ def piecewise(pieces: Sequence[Expr], conditions: Sequence[Expr]) -> Expr:
 
     # Unevaluated: sympy would compare all pieces with each other.
     return sympy.Piecewise(*zip(pieces, [*conditions, sympy.true], strict=True), evaluate=False)
+
+
+def entry(numbers: Sequence[Any], place: Expr) -> Expr:
+    """Returns the number at a place of a list, from 1; only SQL has it."""
+    import sympy
+
+    return sympy.Function("entry")(sympy.Tuple(*numbers), place)
 
 
 def is_between(x: Expr, low: float, high: float) -> Any:

@@ -30,6 +30,8 @@ from abelnet.symbols import is_between
 if TYPE_CHECKING:
     from sympy import Expr
 
+    from abelnet.bijections.pieces import Pieces
+
 Line = tuple[Tensor, Tensor]
 """Scale, which is positive, and shift of each dimension, with shape :math:`(d)`."""
 
@@ -211,6 +213,14 @@ class Bijection(Configurable, nn.Module, ABC):
     def inverse_expression(self, y: Any, dimension: int = 0) -> Expr:
         """Returns :math:`f^{-1}(y)` in one dimension, likewise."""
         raise AbelnetError(f"inverse_expression: expected a bijection with a closed form, got {type(self).__name__}")
+
+    def pieces(self, x: Expr, dimension: int = 0) -> Pieces | None:
+        """Returns :meth:`expression` as pieces, if it is a curve of many."""
+        return None
+
+    def inverse_pieces(self, y: Expr, dimension: int = 0) -> Pieces | None:
+        """Returns :meth:`inverse_expression` as pieces, likewise."""
+        return None
 
     def is_defined_expression(self, x: Any, dimension: int = 0) -> Any:
         """Returns :meth:`is_defined` in one dimension as a sympy condition; arguments are those of expressions."""

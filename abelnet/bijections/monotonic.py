@@ -19,6 +19,8 @@ from abelnet.errors import AbelnetError
 if TYPE_CHECKING:
     from sympy import Expr
 
+    from abelnet.bijections.pieces import Pieces
+
 # Line values evaluated at a time when searching for the active lines: bounds memory for any batch size.
 _CHUNK = 1 << 22
 # Spread of lines initialized near one line. Lines that training never updates stay at most this far from it, and decide
@@ -164,6 +166,12 @@ class Monotonic(Elementwise):
 
     def slopes_between(self, places: Tensor, dimension: int = 0) -> tuple[Tensor, Tensor]:
         return self.snapshot().slopes_between(places, dimension)
+
+    def pieces(self, x: Expr, dimension: int = 0) -> Pieces:
+        return self.snapshot().pieces(x, dimension)
+
+    def inverse_pieces(self, y: Expr, dimension: int = 0) -> Pieces:
+        return self.snapshot().inverse_pieces(y, dimension)
 
     def expression(self, x: Expr, dimension: int = 0) -> Expr:
         return self.snapshot().expression(x, dimension)

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from abelnet.bijections.base import Elementwise
+from abelnet.bijections.pieces import Pieces
 from abelnet.bijections.slopes import FAR, ascending
 from abelnet.checks import check_values
-from abelnet.symbols import piecewise, symbolic_number
+from abelnet.symbols import symbolic_number
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -87,15 +88,21 @@ class Polyline(Elementwise):
         slopes = self.log_slope(middle[:, None].expand(-1, self.dim))[:, dimension].exp()
         return slopes, slopes
 
-    def expression(self, x: Expr, dimension: int = 0) -> Expr:
-        lines = [slope * x + bias for slope, bias in self._symbolic_lines(dimension)]
-        return piecewise(lines, [x <= symbolic_number(kink) for kink in self.kinks[dimension]])
+    def pieces(self, x: Expr, dimension: int = 0) -> Pieces:
+        lines = [(_line, line) for line in self._symbolic_lines(dimension)]
+        return Pieces(x, lines, [x <= symbolic_number(kink) for kink in self.kinks[dimension]])
 
-    def inverse_expression(self, y: Expr, dimension: int = 0) -> Expr:
+    def inverse_pieces(self, y: Expr, dimension: int = 0) -> Pieces:
         slope, bias = self.lines[dimension]
         heights = [symbolic_number(height) for height in slope[1:] * self.kinks[dimension] + bias[1:]]
-        lines = [(y - bias) / slope for slope, bias in self._symbolic_lines(dimension)]
-        return piecewise(lines, [y <= height if slope[0] > 0 else y >= height for height in heights])
+        lines = [(_inverse_line, line) for line in self._symbolic_lines(dimension)]
+        return Pieces(y, lines, [y <= height if slope[0] > 0 else y >= height for height in heights])
+
+    def expression(self, x: Expr, dimension: int = 0) -> Expr:
+        return self.pieces(x, dimension).expression()
+
+    def inverse_expression(self, y: Expr, dimension: int = 0) -> Expr:
+        return self.inverse_pieces(y, dimension).expression()
 
     def _symbolic_lines(self, dimension: int) -> list[tuple[Expr, Expr]]:
         slopes, biases = ([symbolic_number(value) for value in part] for part in self.lines[dimension])
@@ -107,6 +114,14 @@ class Polyline(Elementwise):
             piece = torch.searchsorted(kinks, x[..., i].contiguous())
             found.append((slope[piece], bias[piece]))
         return torch.stack([slope for slope, _ in found], -1), torch.stack([bias for _, bias in found], -1)
+
+
+def _line(x: Expr, slope: Expr, bias: Expr) -> Expr:
+    return slope * x + bias
+
+
+def _inverse_line(y: Expr, slope: Expr, bias: Expr) -> Expr:
+    return (y - bias) / slope
 
 
 def _kinks(slope: Tensor, bias: Tensor) -> Tensor:

@@ -16,11 +16,12 @@ from torch import Tensor, nn
 from abelnet.bijections.base import Elementwise, Line
 from abelnet.bijections.chain import Chain
 from abelnet.bijections.elementwise import Affine
+from abelnet.bijections.pieces import Pieces
 from abelnet.checks import check_count, check_values
 from abelnet.errors import AbelnetError
 from abelnet.multisets import Multisets
 from abelnet.segments import Segments, composed_gradients, has_kernels
-from abelnet.symbols import piecewise, symbolic_number
+from abelnet.symbols import symbolic_number
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -157,38 +158,41 @@ class RationalQuadraticSpline(Elementwise):
             turns += [xs[k] + width * z for z in np.roots(cubic).real if 0 < z < 1]
         return torch.tensor(turns, dtype=torch.float64)
 
-    def expression(self, x: Expr, dimension: int = 0) -> Expr:
+    def pieces(self, x: Expr, dimension: int = 0) -> Pieces:
         xs, ys, slopes = self._symbolic_knots(dimension)
-        pieces, limits = [ys[0] + slopes[0] * (x - xs[0])], [x < xs[0]]
+        pieces: list[Any] = [(_line, (xs[0], ys[0], slopes[0]))]
+        limits = [x < xs[0]]
         for k in range(len(xs) - 1):
             width, height = xs[k + 1] - xs[k], ys[k + 1] - ys[k]
-            mean, z = height / width, (x - xs[k]) / width
-            bend = slopes[k] + slopes[k + 1] - 2 * mean
-            curve = mean * z**2 + slopes[k] * z * (1 - z)
-            pieces.append(ys[k] + height * curve / (mean + bend * z * (1 - z)))
-            limits.append(x <= xs[k + 1])
-        return piecewise([*pieces, ys[-1] + slopes[-1] * (x - xs[-1])], limits)
-
-    def inverse_expression(self, y: Expr, dimension: int = 0) -> Expr:
-        import sympy
-
-        xs, ys, slopes = self._symbolic_knots(dimension)
-        pieces, limits = [xs[0] + (y - ys[0]) / slopes[0]], [y < ys[0]]
-        for k in range(len(xs) - 1):
-            width, height, rise = xs[k + 1] - xs[k], ys[k + 1] - ys[k], y - ys[k]
             mean = height / width
             bend = slopes[k] + slopes[k + 1] - 2 * mean
-            a = height * (mean - slopes[k]) + rise * bend
-            b = height * slopes[k] - rise * bend
-            root = sympy.sqrt(b**2 + 4 * a * mean * rise)
+            pieces.append((_curve, (xs[k], ys[k], slopes[k], width, height, mean, bend)))
+            limits.append(x <= xs[k + 1])
+        return Pieces(x, [*pieces, (_line, (xs[-1], ys[-1], slopes[-1]))], limits)
+
+    def inverse_pieces(self, y: Expr, dimension: int = 0) -> Pieces:
+        xs, ys, slopes = self._symbolic_knots(dimension)
+        pieces: list[Any] = [(_inverse_line, (xs[0], ys[0], slopes[0]))]
+        limits = [y < ys[0]]
+        for k in range(len(xs) - 1):
+            width, height = xs[k + 1] - xs[k], ys[k + 1] - ys[k]
+            mean = height / width
+            bend = slopes[k] + slopes[k + 1] - 2 * mean
+            numbers = (xs[k], ys[k], slopes[k], width, height, mean, bend)
             # Each of the two forms of the root is used where it does not subtract nearly equal numbers.
             turn = ys[k] + height * slopes[k] / bend if bend > 0 else ys[k + 1]
-            pieces.append(xs[k] + width * 2 * mean * rise / (b + root))
+            pieces.append((_lower_root, numbers))
             limits.append(y <= (turn if turn < ys[k + 1] else ys[k + 1]))
             if turn < ys[k + 1]:
-                pieces.append(xs[k] + width * (root - b) / (2 * a))
+                pieces.append((_upper_root, numbers))
                 limits.append(y <= ys[k + 1])
-        return piecewise([*pieces, xs[-1] + (y - ys[-1]) / slopes[-1]], limits)
+        return Pieces(y, [*pieces, (_inverse_line, (xs[-1], ys[-1], slopes[-1]))], limits)
+
+    def expression(self, x: Expr, dimension: int = 0) -> Expr:
+        return self.pieces(x, dimension).expression()
+
+    def inverse_expression(self, y: Expr, dimension: int = 0) -> Expr:
+        return self.inverse_pieces(y, dimension).expression()
 
     def config(self) -> dict[str, Any]:
         return {
@@ -261,6 +265,39 @@ def spline_through(
     after.log_scale.copy_(half[1].log())
     after.shift.copy_((y[0] + y[-1]) / 2)
     return Chain(before, spline, after)
+
+
+def _line(x: Expr, x0: Expr, y0: Expr, slope: Expr) -> Expr:
+    return y0 + slope * (x - x0)
+
+
+def _inverse_line(y: Expr, x0: Expr, y0: Expr, slope: Expr) -> Expr:
+    return x0 + (y - y0) / slope
+
+
+def _curve(x: Expr, x0: Expr, y0: Expr, slope: Expr, width: Expr, height: Expr, mean: Expr, bend: Expr) -> Expr:
+    z = (x - x0) / width
+    return y0 + height * (mean * z**2 + slope * z * (1 - z)) / (mean + bend * z * (1 - z))
+
+
+def _lower_root(y: Expr, x0: Expr, y0: Expr, slope: Expr, width: Expr, height: Expr, mean: Expr, bend: Expr) -> Expr:
+    rise = y - y0
+    b, root = _root(rise, slope, height, mean, bend)
+    return x0 + width * 2 * mean * rise / (b + root)
+
+
+def _upper_root(y: Expr, x0: Expr, y0: Expr, slope: Expr, width: Expr, height: Expr, mean: Expr, bend: Expr) -> Expr:
+    rise = y - y0
+    b, root = _root(rise, slope, height, mean, bend)
+    return x0 + width * (root - b) / (2 * (height * (mean - slope) + rise * bend))
+
+
+def _root(rise: Expr, slope: Expr, height: Expr, mean: Expr, bend: Expr) -> tuple[Expr, Expr]:
+    import sympy
+
+    a = height * (mean - slope) + rise * bend
+    b = height * slope - rise * bend
+    return b, sympy.sqrt(b**2 + 4 * a * mean * rise)
 
 
 def _soften(x: Tensor, limit: float) -> Tensor:

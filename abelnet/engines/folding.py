@@ -1,4 +1,4 @@
-"""Results of sets by the running states of a law: for laws without a formula, and for intervals."""
+"""Results of sets by the running states of a law: for laws without a closed form, and for intervals."""
 
 from __future__ import annotations
 

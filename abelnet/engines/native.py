@@ -9,10 +9,12 @@ from __future__ import annotations
 __all__ = ["aggregate"]
 
 import math
+from functools import partial
 
 import numpy as np
 import torch
 
+from abelnet.bijections import Bijection
 from abelnet.discovery.estimator import LawRegressor
 from abelnet.discovery.seen import Seen
 from abelnet.engines.database import DatabaseError, MemoryLimitError
@@ -23,8 +25,8 @@ from abelnet.sql import aggregate_query
 
 _FIRST = 1000  # rows, from which sizes and signs are expected
 _FEW = 100  # one of so many sets may be left to running states
-# In units of the largest number of the first rows: numbers from 2^-30 to 2^8 are summed, up to 2^24 of them.
-_SMALLEST, _LARGEST, _LARGEST_COUNT = -30, 8, 24
+# In units of the largest number of the first rows: numbers from 2^-30 to 2^8 are summed, up to 2^28 of them.
+_SMALLEST, _LARGEST, _LARGEST_COUNT = -30, 8, 28
 _DIGITS = 47  # binary ones that are kept of the smallest of them
 
 
@@ -38,14 +40,17 @@ def aggregate(table: Table, model: LawRegressor) -> int:
         table: The table.
         model: The fitted model.
     """
-    # A curve has a query as well, but of hundreds of kilobytes, which takes DuckDB twice as long as states.
-    if not all(law.operation.bijection.is_short for law in model.laws_):
+    if not all(_is_fast(law.operation.bijection) for law in model.laws_):
         return fold_states(table, model)
     names, database = ["s", *table.numbers[: table.columns.dim]], table.database
     database.run(f"CREATE OR REPLACE TEMP TABLE first AS SELECT {', '.join(names)} FROM ({table.rows}) LIMIT {_FIRST}")
     database.run("CREATE OR REPLACE TEMP VIEW elements AS FROM first")
+    known = table.count()
+    # No set has more rows than the table; then none is counted, which takes a running state of each.
+    is_counted = known is None or known > 2**_LARGEST_COUNT
+    query_of = partial(_query, table, model, is_counted=is_counted)
     try:
-        exponent, query = _exponent(table, model), _query(table, model, is_signed=False)
+        exponent, query = _exponent(table, model), query_of(is_signed=False)
     except AbelnetError:  # the law has no closed form, or an element is outside its domain
         return fold_states(table, model)
     # Instead of DuckDB's own compensated sum, which depends on the order.
@@ -55,7 +60,7 @@ def aggregate(table: Table, model: LawRegressor) -> int:
         database.run(f"CREATE OR REPLACE TEMP VIEW elements AS {table.rows}")
         sets, rows, unsolved = _solve(table, model, query) if not is_signed else (0, 0, 1)
         if unsolved > sets // _FEW:
-            sets, rows, unsolved = _solve(table, model, _query(table, model, is_signed=True))
+            sets, rows, unsolved = _solve(table, model, query_of(is_signed=True))
     except MemoryLimitError:
         raise
     except DatabaseError:  # too many numbers of a set are much larger or smaller than the first, or a row is wrong
@@ -66,7 +71,17 @@ def aggregate(table: Table, model: LawRegressor) -> int:
         database.run(f"CREATE OR REPLACE TEMP TABLE unsolved AS SELECT s FROM results WHERE NOT ({finite})")
         fold_states(table, model, condition="s IN (FROM unsolved)")
         database.run("INSERT INTO results BY NAME FROM solved")
-    return rows
+    return rows if known is None else known
+
+
+def _is_fast(bijection: Bijection) -> bool:
+    """Returns whether queries of a bijection are fast: it has a formula, or its numbers are looked up in lists."""
+    from sympy import Symbol
+
+    # Other curves have queries of hundreds of kilobytes, which take DuckDB twice as long as states.
+    return bijection.is_short or all(
+        part.is_short or part.pieces(Symbol("x", real=True)) is not None for part in bijection.parts()
+    )
 
 
 def _solve(table: Table, model: LawRegressor, query: str) -> tuple[int, int, int]:
@@ -91,8 +106,8 @@ def _is_solved(table: Table) -> str:
     return " AND ".join([f"n <= {2**_LARGEST_COUNT}", *finite])
 
 
-def _query(table: Table, model: LawRegressor, *, is_signed: bool) -> str:
-    """Returns the query of the view ``elements``: sets with their results, marks and numbers of rows."""
+def _query(table: Table, model: LawRegressor, *, is_counted: bool, is_signed: bool) -> str:
+    """Returns the query of the view ``elements``: sets with results, marks, and numbers of rows, 0 if not counted."""
     values, ranges = table.numbers[: table.columns.dim], dict(_ranges(model))
     right = " AND ".join(f"isfinite({name})" for name in values)
     covered = " AND ".join(
@@ -100,7 +115,7 @@ def _query(table: Table, model: LawRegressor, *, is_signed: bool) -> str:
     )
     # 2 for what is no number, 1 for an element that the law was not learned from.
     mark = f"CAST(CASE WHEN {covered} THEN 0 WHEN {right} THEN 1 ELSE 2 END AS TINYINT)"
-    return aggregate_query(
+    query = aggregate_query(
         [(law.operation, list(block)) for law, block in zip(model.laws_, model.blocks_, strict=True)],
         f"(SELECT *, {mark} AS mark FROM elements)",
         ["s"],
@@ -108,9 +123,10 @@ def _query(table: Table, model: LawRegressor, *, is_signed: bool) -> str:
         results=[f"y{i}" for i in range(len(values))],
         compensated=True,
         is_signed=is_signed,
-        count="n",
+        count="n" if is_counted else None,
         largest="mark",
     )
+    return query if is_counted else f"SELECT *, 0 AS n FROM ({query})"
 
 
 def _ranges(model: LawRegressor) -> list[tuple[int, Seen]]:

@@ -6,7 +6,7 @@ __all__ = ["FaultError", "Table", "open_table"]
 
 import csv
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +24,7 @@ Result = TypeVar("Result")
 Check = Callable[[Array, Sequence[tuple[str, str | None]]], None]
 
 _ROWS = 10_000  # examined at a time
+_SHARE = 0.6  # of the memory limit, for a query
 
 
 class FaultError(Exception):
@@ -59,8 +60,20 @@ def open_table(source: Any, columns: Columns, reading: Reading | None = None) ->
             except DatabaseError:
                 got = repr(reading.memory_limit)
                 raise AbelnetError(f"memory-limit: expected a size such as 2GB, got {got}") from None
+            _give_to_queries(database)
         name, parts = parts_of(source, columns, database, reading)
         yield Table(database, name, columns, parts, scratch)
+
+
+def _give_to_queries(database: Database) -> None:
+    """Lets a query keep its hash table in memory if it takes no more than most of the limit.
+
+    By itself, DuckDB writes it to disk as soon as it takes a third, since another query may need the rest.
+    """
+    with suppress(DatabaseError):  # versions before 2.0 have no such limit, and no memory at all is reported later
+        ((limit,),) = database.run("SELECT current_setting('memory_limit')")
+        size, unit = limit.split()
+        database.run(f"SET operator_memory_limit = '{_SHARE * float(size):.3f} {unit}'")
 
 
 class Table:
@@ -93,6 +106,13 @@ class Table:
     def rows(self) -> str:
         """The rows in SQL, in no order; in wide form without ``s``. Whatever is no finite number may be NULL."""
         return " UNION ALL ".join(self._select(part, part.finite) for part in self._parts)
+
+    def count(self) -> int | None:
+        """Returns the number of rows, or None if they would have to be read."""
+        if not all(part.is_counted for part in self._parts):
+            return None
+        ((rows,),) = self.database.run(f"SELECT count(*) FROM ({self.rows})")
+        return int(rows)
 
     @property
     def is_unnamed(self) -> str:

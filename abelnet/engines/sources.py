@@ -74,6 +74,7 @@ class Part:
         numbers: The same, but infinite where one is not missing but wrong.
         cells: The same as text, as it is in the table.
         layout: How the files are written, if they are CSV.
+        is_counted: Whether the files say how many rows they have, so that none is read to count them.
     """
 
     paths: tuple[Path, ...]
@@ -83,6 +84,7 @@ class Part:
     numbers: tuple[str, ...]
     cells: tuple[str, ...]
     layout: Layout | None = None
+    is_counted: bool = False
 
     def source(self, paths: Sequence[Path] | None = None) -> str:
         """Returns what to select from: all files, or some."""
@@ -266,7 +268,8 @@ def _parquet_part(path: Path, columns: Columns, database: Database, _: Any) -> P
     relation = "read_parquet($FILES, hive_partitioning = false, can_have_nan = true)"
     try:
         schema = database.run(f"SELECT name, num_children FROM parquet_schema({literal(glob.escape(str(path)))})")
-        return _typed_part(str(path), (path,), relation, columns, database, _outermost(schema))
+        part = _typed_part(str(path), (path,), relation, columns, database, _outermost(schema))
+        return replace(part, is_counted=True)
     except DatabaseError as error:
         reason = " ".join(str(error).split())
         raise AbelnetError(f"{path}: expected a readable Parquet file, got: {reason:.200}") from None

@@ -98,6 +98,7 @@ class Dialect:
         written_by: Dialect of sqlglot that the query is translated to; None if the engine reads that of DuckDB.
         rules: Formulas for functions that the engine lacks, by the names of the functions in sympy.
         raises_at_limits: Whether exponentials out of range raise an error; they are then limited to 0 and infinity.
+        has_lists: Whether numbers are found in lists, and fast.
         mixes_aliases: Whether an alias hides a column of the same name everywhere in a query.
         needs: What the engine must have, in words; empty if nothing that it may lack.
     """
@@ -106,6 +107,7 @@ class Dialect:
     written_by: str | None
     rules: Rules = field(default_factory=lambda: _USUAL)
     raises_at_limits: bool = False
+    has_lists: bool = False
     mixes_aliases: bool = False
     needs: str = ""
 
@@ -120,7 +122,7 @@ class Dialect:
 
 
 _ALL = (
-    Dialect("duckdb", None),
+    Dialect("duckdb", None, has_lists=True),
     Dialect("postgres", "postgres", raises_at_limits=True),
     Dialect("sqlite", "sqlite", needs="mathematical functions, which SQLite may be built without"),
     Dialect("datafusion", None, _USUAL | {"sign": _sign}),

@@ -9,7 +9,7 @@ __all__ = ["Fold", "Total", "symbolic_fold", "unsigned"]
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -18,15 +18,19 @@ import torch
 from abelnet.bijections.slopes import FROM_ZERO
 from abelnet.errors import AbelnetError
 from abelnet.operation import Operation
-from abelnet.symbols import is_between, named_function, symbolic_number, unfolded
+from abelnet.symbols import entry, is_between, named_function, symbolic_number, unfolded
 
 if TYPE_CHECKING:
     from sympy import Expr
+
+    from abelnet.bijections.pieces import Pieces
 
 Expressions = dict[str, Any]
 
 # Numbers closer to 0 than this keep digits in log1p that 1 + z would lose.
 _NEAR = 0.5
+# Curves of at most so many pieces are written out.
+_FEW_PIECES = 4
 
 
 class Total(NamedTuple):
@@ -48,7 +52,7 @@ class Fold:
     Attributes:
         elements: Names of the coordinates of an element.
         is_defined: Condition on the coordinates for an element to be in the domain.
-        prepared: Stages before the latent coordinates, if the bijection is a composition with a curve.
+        prepared: Stages before the latent coordinates, if the bijection has a curve.
         encoded: Latent coordinates.
         peaks: Largest of a latent coordinate over the multiset, which exponentials are measured from.
         lifted: States of an element.
@@ -81,19 +85,20 @@ class Fold:
 
 
 @torch.no_grad()
-def symbolic_fold(operation: Operation, coordinates: Sequence[int]) -> Fold:
+def symbolic_fold(operation: Operation, coordinates: Sequence[int], *, has_lists: bool = False) -> Fold:
     """Returns the aggregation by an operation as expressions.
 
     Arguments:
         operation: The operation.
         coordinates: Its coordinates among those of a table; names of columns end with their number, from 1.
+        has_lists: Whether the numbers of a curve are looked up in lists, once its piece is found.
     """
     from sympy.core.parameters import distribute
 
     wide = copy.deepcopy(operation).double()  # expressions are computed in double precision
     try:
         with distribute(False):  # k (x - c) keeps digits that k x - k c loses
-            return _folded(wide, coordinates)
+            return _folded(wide, coordinates, has_lists)
     except AbelnetError as error:
         if not str(error).startswith(("expression:", "inverse_expression:")):
             raise
@@ -103,7 +108,7 @@ def symbolic_fold(operation: Operation, coordinates: Sequence[int]) -> Fold:
         ) from None
 
 
-def _folded(operation: Operation, coordinates: Sequence[int]) -> Fold:
+def _folded(operation: Operation, coordinates: Sequence[int], has_lists: bool) -> Fold:
     import sympy
 
     bijection, law = operation.bijection, operation.law
@@ -119,11 +124,12 @@ def _folded(operation: Operation, coordinates: Sequence[int]) -> Fold:
     )
     # Pieces of a curve, of which there may be hundreds, would each repeat the maps before it.
     first, *others = bijection.parts() if elementwise and not bijection.is_short else [bijection]
-    given, images = x, [first.expression(x[i] if elementwise else x, i) for i in places]
+    maps = _Maps(suffixes, has_lists and elementwise, fold.prepared)
+    images = maps.images(first.expression, first.pieces, x) if elementwise else [first.expression(x, i) for i in places]
     for k, part in enumerate(others, 1):
         given = [sympy.Symbol(f"a{suffix}_{k}", real=True) for suffix in suffixes]
         fold.prepared.append({str(name): one for name, one in zip(given, images, strict=True)})
-        images = [part.expression(given[i], i) for i in places]
+        images = maps.images(part.expression, part.pieces, given)
     latent = [_symbol(f"w{suffix}", low) for suffix, (low, _) in zip(suffixes, codomain, strict=True)]
     for i, suffix in enumerate(suffixes):
         n = sympy.Symbol(f"n{suffix}", positive=True, integer=True)
@@ -174,17 +180,60 @@ def _folded(operation: Operation, coordinates: Sequence[int]) -> Fold:
         fold.is_reached = sympy.And(
             *(_is_reached(*one, *ends) for one, ends in zip(fold.latent.items(), codomain, strict=True))
         )
+    maps = _Maps(suffixes, has_lists and elementwise, fold.followed)
     for k, part in enumerate(reversed(others), 1):
         after = [sympy.Symbol(f"b{suffix}_{k}", real=True) for suffix in suffixes]
-        fold.followed.append({str(after[i]): part.inverse_expression(latent[i], i) for i in places})
+        images = maps.images(part.inverse_expression, part.inverse_pieces, latent)
+        fold.followed.append({str(name): one for name, one in zip(after, images, strict=True)})
         latent = after
-    for i, suffix in enumerate(suffixes):
-        fold.results[f"y{suffix}"] = first.inverse_expression(latent[i] if elementwise else latent, i)
+    if elementwise:
+        images = maps.images(first.inverse_expression, first.inverse_pieces, latent)
+    else:
+        images = [first.inverse_expression(latent, i) for i in places]
+    fold.results = {f"y{suffix}": image for suffix, image in zip(suffixes, images, strict=True)}
     used = {str(name) for expression in fold.latent.values() for name in expression.free_symbols}
     fold.totals = {name: total for name, total in fold.totals.items() if name in used}
     for stage in (*fold.prepared, fold.encoded, fold.lifted, fold.latent, *fold.followed, fold.results):
         stage |= {name: _stable(unfolded(expression)) for name, expression in stage.items()}
     return fold
+
+
+class _Maps:
+    """Maps of each coordinate; curves of many pieces get stages before, which find the piece and its numbers.
+
+    Arguments:
+        suffixes: Ends of the names of the coordinates.
+        has_lists: Whether there are lists to find numbers in.
+        stages: Where stages are added.
+    """
+
+    def __init__(self, suffixes: Sequence[str], has_lists: bool, stages: list[Expressions]) -> None:
+        self._suffixes, self._has_lists, self._stages = suffixes, has_lists, stages
+
+    def images(
+        self,
+        expression: Callable[[Any, int], Expr],
+        pieces: Callable[[Any, int], Pieces | None],
+        given: Sequence[Expr],
+    ) -> list[Expr]:
+        """Returns the images of the coordinates under one map."""
+        import sympy
+
+        numbers: Expressions = {}
+        columns: Expressions = {}
+        images = []
+        for i, (x, suffix) in enumerate(zip(given, self._suffixes, strict=True)):
+            found = pieces(x, i) if self._has_lists else None
+            if found is None or len(found.pieces) <= _FEW_PIECES:
+                images.append(expression(x, i))
+                continue
+            place = sympy.Symbol(f"p{suffix}_{len(self._stages)}")
+            own = {f"{place}_{j}": entry(column, place) for j, column in enumerate(found.columns())}
+            numbers[str(place)] = found.number()
+            columns |= own
+            images.append(found.looked_up([sympy.Symbol(name, real=True) for name in own]))
+        self._stages += [numbers, columns] if numbers else []
+        return images
 
 
 def unsigned(fold: Fold) -> Fold:

@@ -168,6 +168,9 @@ class SQLPrinter(StrPrinter):  # type: ignore[misc]
 
     def _print_Function(self, expr: Expr) -> str:
         name = expr.func.__name__
+        if name == "entry":
+            numbers, place = expr.args
+            return f"([{', '.join(literal(float(one)) for one in numbers)}])[{self._print(place)}]"
         rule = self._dialect.rules.get(name, getattr(expr.func, "definition", None))
         if rule is not None:
             return self._in_parentheses(rule(*expr.args))

@@ -27,7 +27,7 @@ Names = str | Sequence[str]
 # computed in a subquery.
 _MOST_CHARACTERS = 100
 # Names of columns within a query.
-_INNER = r"[a-z]\d*(_\d+)?"
+_INNER = r"[a-z]\d*(_\d+)*"
 _COUNT, _LARGEST = "k", "m"  # columns that pass through all stages
 
 
@@ -114,7 +114,8 @@ def aggregate_query(
     results = list(results) or (["result"] if len(values) == 1 else [f"result_{name}" for name in values])
     if len(results) != len(values) or len({*results, *sets}) < len(results) + len(sets):
         raise AbelnetError(f"results: expected {len(values)} names other than {list(sets)}, got {results}")
-    folds = [symbolic_fold(operation, block) for operation, block in laws]
+    has_lists = DIALECTS[dialect].has_lists
+    folds = [symbolic_fold(operation, block, has_lists=has_lists) for operation, block in laws]
     if not is_signed:
         folds = [unsigned(fold) for fold in folds]
     query = _Query(source, sets, values, results, DIALECTS[dialect])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
-from abelnet import AbelianGroup, AbelianSemigroup, Generator, LawRegressor, Maximum, Mean, Operation
+from abelnet import AbelianGroup, AbelianSemigroup, Generator, LawRegressor, Maximum, Mean, Monotonic, Operation
+from abelnet.bijections.spline import spline_through
 from abelnet.discovery.report import LearnedLaw
 from abelnet.engines.columns import Columns
 from abelnet.engines.folding import fold_states
@@ -21,6 +24,8 @@ OPERATIONS = {
     "norm": AbelianGroup(Generator(1, "positive power", [2.0], dtype=torch.float64)),
     "maximum": Operation(AFFINE, Maximum()),
     "mean": Operation(AFFINE, Mean()),
+    "spline": AbelianGroup(spline_through(*2 * [np.linspace(-1, 4, 30) ** 3])),
+    "network": AbelianGroup(Monotonic(1, seed=0, dtype=torch.float64)),
 }
 
 
@@ -53,6 +58,13 @@ def test_equal_to_the_states_of_torch(name: str) -> None:
     np.testing.assert_allclose(*([row[1] for row in rows] for rows in (found, expected)), rtol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["spline", "network"])
+def test_curves_need_no_states_of_torch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("abelnet.engines.native.fold_states")
+    rows, _ = run(table(), lambda opened: aggregate(opened, model(OPERATIONS[name])))
+    assert rows == len(table()["s"])
+
+
 def test_the_same_bits_in_any_order() -> None:
     generator, law = np.random.default_rng(1), model(OPERATIONS["norm"])
     numbers = {"s": generator.integers(500, size=200_000), "x": generator.uniform(0.01, 1, 200_000)}
@@ -62,6 +74,18 @@ def test_the_same_bits_in_any_order() -> None:
     assert all(other == first for other in [*others, run(numbers, lambda opened: aggregate(opened, law), 1)])
     sums = [np.sqrt(np.sum(numbers["x"][numbers["s"] == s] ** 2)) for s in range(500)]
     np.testing.assert_allclose([row[1] for row in first[1]], sums, rtol=1e-14)
+
+
+def test_rows_that_the_files_count(tmp_path: Path) -> None:
+    numbers, law = table(), model(OPERATIONS["norm"])
+    expected = run(numbers, lambda opened: aggregate(opened, law))
+    with open_table(numbers, Columns(("x",), "s")) as opened:
+        for name, half in (("a", "<"), ("b", ">=")):
+            rows = f"SELECT * FROM ({opened.rows}) WHERE s {half} 250"
+            opened.database.run(f"COPY ({rows}) TO '{tmp_path / name}.parquet'")
+    with open_table(tmp_path, Columns(("x0",), "s")) as opened:
+        assert opened.count() == aggregate(opened, law) == expected[0]
+        assert opened.database.run("SELECT s, y0, strange FROM results ORDER BY s") == expected[1]
 
 
 def test_numbers_of_very_different_sizes() -> None:

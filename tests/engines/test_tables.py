@@ -6,6 +6,7 @@ import csv
 import importlib.util
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
@@ -31,6 +32,8 @@ from abelnet.engines import tables
 from abelnet.engines.applying import apply_law
 from abelnet.engines.columns import Columns
 from abelnet.engines.learning import learn_table
+from abelnet.engines.reading import open_table
+from abelnet.engines.sources import Reading
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -47,6 +50,26 @@ def test_wide_form_and_parquet(tmp_path: Path) -> None:
     applied = apply_law(model, tmp_path / "wide.csv", Columns(("a", "b")), tmp_path / "r.csv")
     assert applied.sets == 3
     assert (tmp_path / "r.csv").read_text().split() == ["row,result,extrapolated", "2,3.0,no", "3,3.0,no", "4,0.0,no"]
+
+
+@pytest.mark.skipif(duckdb.__version__ < "2", reason="DuckDB has no limit for queries")
+def test_a_query_may_have_most_of_the_memory(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("s,x\na,1\n")
+    with open_table(tmp_path / "t.csv", Columns(("x",), "s"), Reading(memory_limit="1GiB")) as table:
+        assert str(table.database.run("SELECT current_setting('operator_memory_limit')")[0][0]).startswith("614.")
+
+
+def test_too_little_memory_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("s,x\n" + "a,1\n" * 100)
+    for limit in ("1KB", "10KB", "1MB"):
+        with pytest.raises(AbelnetError, match="memory-limit: expected"):
+            apply_law(
+                sum_model(),
+                tmp_path / "t.csv",
+                Columns(("x",), "s"),
+                tmp_path / "r.csv",
+                reading=Reading(memory_limit=limit),
+            )
 
 
 def test_vectors(tmp_path: Path) -> None:
