@@ -122,8 +122,8 @@ class Annealed(Pooling):
         ways are trained in turn with them: log-sum-exp and log-mean-exp in turn over the channels, which grow slowly
         with the size of sets, are kept unless the laws do far better; and a network of a robust location, extremes and
         means is kept if it does better than both: then there is no law. In batches of more than 2,000 sets it has fewer
-        turns. If elements are learned, and slow growth is about as good as the mixture of all laws, as it is between
-        free networks, it is kept from then on, without a trial.
+        turns. If elements are learned, and slow growth is about as good as the mixture of all laws and the network, as
+        it is between free networks, it is kept from then on, without a trial.
 
         Arguments:
             progress: Completed fraction of training, from 0 to 1.
@@ -216,7 +216,8 @@ class Annealed(Pooling):
         """Whether slow growth is as good as the mixture of all laws, on learned elements: no other way is tried."""
         losses = dict(zip(_WAYS, self.losses.tolist(), strict=False))
         is_as_good = 0 < losses["slow"] < _AS_GOOD * losses["mixture"]
-        return is_as_good and float(self.progress) >= _SCOUTING and self._is_learned is True
+        is_no_law = 0 < losses["network"] < _NO_LAW * losses["slow"]
+        return is_as_good and not is_no_law and float(self.progress) >= _SCOUTING and self._is_learned is True
 
     def _next_turn(self) -> str:
         """Returns the way that the next step trains."""

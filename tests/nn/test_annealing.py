@@ -14,6 +14,7 @@ from abelnet import AbelnetError
 from abelnet.nn import GatedBank
 
 SCOUTED = 7, 8  # the ways of single formulas in all channels
+NETWORK = 6  # the way of networks
 PTR = torch.tensor([0, 1, 1, 4, 9])
 
 
@@ -65,6 +66,17 @@ def test_slow_growth_is_kept_without_a_trial_if_elements_are_learned(learned: bo
         assert torch.allclose(plain[3, [0, 4]], first[[0, 4]])
         assert torch.allclose(plain[3, 2], first[2] - math.log(5) * units[2])
         assert [law.split()[0] for law in bank.laws()] == ["x∘y", "x∘y", "M(x₁,", "M(x₁,", "x∘y"]
+
+
+def test_slow_growth_has_a_trial_if_a_network_is_far_better() -> None:
+    bank, ways, loss = GatedBank(1, seed=0), set(), None
+    for step in range(100):
+        bank.anneal(step / 100, loss)
+        bank(torch.rand(9, 1).requires_grad_(), ptr=PTR)
+        ways.add(int(bank.way))
+        loss = 0.1 if int(bank.way) == NETWORK else 1.0
+    assert len(ways) > 5
+    assert int(bank.way) == NETWORK
 
 
 def test_state_of_a_bank_that_did_not_scout() -> None:
