@@ -43,8 +43,9 @@ _LARGE, _SELDOM = 2000, 2
 _OUT_RANKS = 0.9
 # A curve, which fits what a formula fits as well, is kept if its loss is less than this part of that of formulas.
 _NO_FORMULA = 0.25
-# Laws are kept if their loss is less than this part of that of slow growth: the right law has a hundredth, while with
-# networks on either side all fit about as well, and slow growth is what carries over to larger sets.
+# Laws of learned elements are kept if their loss is less than this part of that of slow growth: the right law has a
+# hundredth, while with networks on either side all fit about as well, and slow growth is what carries over to larger
+# sets. Where elements are given, a smaller loss is enough.
 _CLEARLY = 0.2
 # Where elements are learned, slow growth is kept without a trial if its loss is less than this multiple of that of the
 # mixture: networks on either side make up for any law, and train the better the sooner they are trained with one.
@@ -276,7 +277,8 @@ class Annealed(Pooling):
             kept = "curve"
         if losses["network"] < doubt * _NO_LAW * min(losses[kept], losses["slow"]):
             return "network"
-        return "slow" if _CLEARLY * losses["slow"] <= losses[kept] else kept
+        clearly = 1.0 if self._is_learned is False else _CLEARLY
+        return kept if losses[kept] < clearly * losses["slow"] else "slow"
 
     def check_state(self) -> None:
         places, way = self.scouted.tolist(), int(self.way)

@@ -13,8 +13,8 @@ import abelnet
 from abelnet import AbelnetError
 from abelnet.nn import GatedBank
 
-SCOUTED = 7, 8  # the ways of single formulas in all channels
-NETWORK = 6  # the way of networks
+SCOUTED = 7, 8  # ways of single formulas in all channels
+MIXTURE, FIRST, NETWORK, SLOW = 0, 1, 6, 9  # ways
 PTR = torch.tensor([0, 1, 1, 4, 9])
 
 
@@ -55,8 +55,7 @@ def test_slow_growth_is_kept_without_a_trial_if_elements_are_learned(learned: bo
         bank(torch.rand(9, 5).requires_grad_(learned), ptr=PTR)
         if step >= 20:
             ways.add(int(bank.way))
-    slow = int(bank.way) if learned else -1
-    assert (ways == {slow}) == learned
+    assert (ways == {SLOW}) == learned
     if learned:
         x = 0.5 + torch.rand(9, 5)
         plain = bank.eval()(x, ptr=PTR)
@@ -77,6 +76,16 @@ def test_slow_growth_has_a_trial_if_a_network_is_far_better() -> None:
         loss = 0.1 if int(bank.way) == NETWORK else 1.0
     assert len(ways) > 5
     assert int(bank.way) == NETWORK
+
+
+@pytest.mark.parametrize(("learned", "kept"), [(True, SLOW), (False, FIRST)])
+def test_a_law_of_learned_elements_must_be_far_better_than_slow_growth(learned: bool, kept: int) -> None:
+    bank, loss = GatedBank(1, seed=0), None
+    for step in range(100):
+        bank.anneal(step / 100, loss)
+        bank(torch.rand(9, 1).requires_grad_(learned), ptr=PTR)
+        loss = {MIXTURE: 0.01, FIRST: 0.5}.get(int(bank.way), 1.0)
+    assert int(bank.way) == kept
 
 
 def test_state_of_a_bank_that_did_not_scout() -> None:
