@@ -31,10 +31,10 @@ SLOW = {
 }
 """Ways in which laws that grow slowly with the size of sets, or not at all, take turns over the channels."""
 
-# What steps train in turn, before the trial and in it.
+# What steps train in turn, before the trial and in it, where a curve, which needs the most steps, has two turns.
 _TURNS = (
     ("mixture", "slow", "mixture", "network"),
-    ("first", "slow", "second", "curve", "third", "fourth", "fifth", "network"),
+    ("first", "curve", "slow", "second", "third", "curve", "fourth", "fifth", "network"),
 )
 # In batches of more sets than this, a network has one of so many of its turns in the trial and none before, slow growth
 # the others.

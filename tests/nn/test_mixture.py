@@ -102,12 +102,12 @@ def test_networks_have_few_turns_in_large_batches() -> None:
     bank = GatedBank(1, seed=0)
     ways = []
     for progress in (0.1, 0.3):
-        for _ in range(64):
+        for _ in range(72):
             bank.anneal(progress, 1.0)
             ways.append(int(bank.way))
             bank(x, index=index)
-    # Of 8 cycles of 8 steps in the trial, every other one has a turn of the network, before it none.
-    assert 6 not in ways[:64]
-    assert ways[64:].count(6) == 4
-    assert ways[64:].count(4) == 8
-    assert set(ways[64:]) == {1, 2, 3, 4, 6, 7, 8, 9}
+    # Of 8 cycles of 9 steps in the trial, every other one has a turn of the network, before it none.
+    assert 6 not in ways[:72]
+    assert ways[72:].count(6) == 4
+    assert ways[72:].count(4) == 16
+    assert set(ways[72:]) == {1, 2, 3, 4, 6, 7, 8, 9}
