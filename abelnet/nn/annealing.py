@@ -54,7 +54,7 @@ _AS_GOOD = 3.0
 _NO_LAW = 0.5
 # A formula whose loss is less than this part of that of slow growth fits, and is only still being trained: then the
 # loss of a curve or a network, which may be trained faster, must be smaller by this factor.
-_FITS, _FASTER = 0.02, 0.2
+_FITS, _FASTER = 0.02, 0.02
 # Weight of the latest loss in running averages.
 _RECENT = 0.2
 # A loss of 0, as the minimum may have, is stored as this, since 0 means that there is none.
