@@ -121,7 +121,7 @@ def compare(arguments: argparse.Namespace, folder: Path) -> None:
             n_workers=2,
             threads_per_worker=1,
             memory_limit=arguments.memory,
-            dashboard_address=None,
+            dashboard_address=":0",
             silence_logs=logging.CRITICAL,
         ) as cluster,
         Client(cluster) as client,

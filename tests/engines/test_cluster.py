@@ -23,7 +23,7 @@ COLUMNS = Columns(("x",), "s")
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0") as cluster:
         yield cluster.scheduler_address
 
 
@@ -87,7 +87,7 @@ def test_the_command_on_processes(table: pd.DataFrame, compound: LawRegressor, t
     table[200:].to_parquet(tmp_path / "2.parquet")
     columns = ["--set", "s", "--value", "x"]
     apply = [sys.executable, "-m", "abelnet", "apply", str(tmp_path / "law"), str(tmp_path / "*.parquet"), *columns]
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster:
         out = ["--out", str(tmp_path / "apart.csv"), "--scheduler", cluster.scheduler_address]
         done = subprocess.run([*apply, *out], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

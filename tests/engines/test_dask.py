@@ -173,7 +173,7 @@ def test_a_cluster_whose_worker_is_killed() -> None:
     table = pd.DataFrame({"set": generator.integers(0, 5000, 500_000), "x": generator.uniform(-0.01, 0.01, 500_000)})
     expected = np.expm1(np.log1p(table["x"]).groupby(table["set"]).sum())
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         Client(cluster) as client,
         dask.config.set(scheduler=None),
     ):
