@@ -59,6 +59,8 @@ def work(rank: int, size: int, folder: Path, name: str, killed_at: int | None) -
     )
     weights = [p.tolist() for p in model.parameters()]
     (folder / f"{name}-{rank}.json").write_text(json.dumps({"losses": losses, "weights": weights}))
+    if size > 1:
+        distributed.destroy_process_group()  # its threads may abort a process that ends with one
 
 
 def main() -> None:
