@@ -56,7 +56,7 @@ test-export: .venv/lightning ## Export every bijection with every law, run all c
 	ABELNET_EXPORT=all OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal tests/integrations/test_onnx.py tests/discovery/test_estimator.py tests/integrations/test_lightning.py
 
 test-engines: .venv/engines ## Run every law as SQL on five engines, a Dask cluster, torchrun, and a search on PostgreSQL.
-	ABELNET_ENGINES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s -rs tests/sql tests/engines/test_dask.py tests/engines/test_cluster.py tests/training/test_ranks.py tests/training/test_storage.py
+	ABELNET_ENGINES=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -s -rs tests/sql tests/engines/test_dask.py tests/engines/test_cluster.py tests/training/test_ranks.py tests/training/test_storage.py
 
 test-wheel: dist ## Install the wheel with core dependencies only into a fresh environment, and run every command.
 	rm -rf build/wheel
