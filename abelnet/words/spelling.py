@@ -2,7 +2,7 @@ r"""How the second words of pairs are spelled from the first: edits at both ends
 
 from __future__ import annotations
 
-__all__ = ["Edit", "Spelling", "literal_edits", "usual_edits"]
+__all__ = ["Edit", "Spelling", "edits", "literal_edits"]
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -10,12 +10,8 @@ from difflib import SequenceMatcher
 from functools import cached_property
 from typing import NamedTuple
 
-from abelnet.checks import check_number
-
 # Fewer letters in common are coincidence.
 _SHORTEST = 2
-# Letters of an ending that are compared: longer ones say no more about how it changes.
-_ENDING = 4
 # Examples that are predicted from the others: a share is known well enough from as many.
 _JUDGED = 100
 _VOWELS = tuple("aeiou")
@@ -82,148 +78,122 @@ def literal_edits(a: str, b: str) -> list[Edit]:
     return found
 
 
-def usual_edits(a: str, b: str) -> set[Edit]:
-    """Returns the edits with which words that end in other letters change as ``a`` does, as usual in English.
+def edits(a: str, b: str) -> set[Edit]:
+    """Returns the edits that make ``b`` of ``a``, and those that change words with other endings alike.
 
-    The last consonant is doubled, a silent *e* dropped, or *y* becomes *i*, between a stem and an ending.
+    As usual in English, a last consonant is doubled, a silent *e* dropped, or *y* becomes *i*, in front of an ending.
 
     Example:
-        >>> edits = usual_edits("walk", "walked")
-        >>> [any(edit.apply(a) == b for edit in edits) for a, b in [("hope", "hoped"), ("plan", "planned")]]
+        >>> found = edits("walk", "walked")
+        >>> [any(edit.apply(word) == past for edit in found) for word, past in [("hope", "hoped"), ("plan", "planned")]]
         [True, True]
     """
-    found = set()
-    for edit in literal_edits(a, b):
-        ends = [(edit.after, edit.suffix)]
+    literal = literal_edits(a, b)
+    found = set(literal)
+    for edit in literal:
+        changes = [(edit.after, edit.suffix)]
         last = a[len(a) - len(edit.after) - 1]
         if last in "ey" and not (edit.undoubles or edit.doubles):
-            # The last common letter may belong to the ends: like, liked is lik + e, lik + ed.
-            ends.append((last + edit.after, last + edit.suffix))
-        for after, suffix in ends:
+            # The last common letter may belong to the endings: like, liked is lik + e, lik + ed.
+            changes.append((last + edit.after, last + edit.suffix))
+        for after, suffix in changes:
             for joined in _JOINTS:
                 for old in _endings(joined, after, edit.undoubles):
                     for new in _endings(joined, suffix, edit.doubles):
                         if old != new:
-                            found |= {Edit(edit.before, edit.prefix, *ends) for ends in _respelled(old, new)}
+                            found |= {Edit(edit.before, edit.prefix, *written) for written in _rewritten(old, new)}
     return found
 
 
 class Spelling:
     r"""What pairs :math:`a_i : b_i` say about how an answer is spelled, given the word :math:`c` that is asked for.
 
-    Each pair spells other words with its edits. The share of the pairs by which :math:`x` is spelled from :math:`c` is
+    Each pair spells other words by its :func:`edits`. The share of the :math:`k` pairs that spell :math:`x` from
+    :math:`c` is
 
-    .. math:: P(x \mid c) = \frac{\sum_i \eta^{e(a_i, c)} m_i(c, x)}{\sum_i \eta^{e(a_i, c)}}
-
-    where :math:`e` is the number of letters of a common ending, at most 4: words with the same ending often change
-    alike. :math:`m_i` is 1 for :func:`literal_edits`, less for :func:`usual_edits`, and 0 for all other words.
+    .. math:: P(x \mid c) = \frac{1}{k} \bigl|\{i : x = f(c) \text{ for an edit } f \text{ of } a_i : b_i\}\bigr|
 
     Arguments:
         pairs: The pairs of words.
-        ending: The weight :math:`\eta` of a letter of a common ending, at least 1.
-        usual: What the usual edits count, from 0 to 1.
 
     Example:
-        >>> spelling = Spelling([("try", "tries"), ("walk", "walks"), ("run", "runs")], ending=1.5)
-        >>> {word: round(share, 2) for word, share in spelling.shares("cry").items() if share > 0.2}
-        {'cries': 0.67, 'crys': 0.63}
+        >>> spelling = Spelling([("try", "tries"), ("walk", "walks"), ("run", "running")])
+        >>> shares = spelling.shares("cry")
+        >>> [round(shares[word], 2) for word in ("cries", "crying")]
+        [0.67, 0.33]
     """
 
-    def __init__(self, pairs: Sequence[tuple[str, str]], *, ending: float = 1.5, usual: float = 0.3) -> None:
-        check_number("ending", ending, least=1)
-        check_number("usual", usual, least=0, most=1)
-        self.pairs, self.ending, self.usual = list(pairs), ending, usual
+    def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
+        self.pairs = list(pairs)
 
     def shares(self, word: str, used: Sequence[int] | None = None) -> dict[str, float]:
-        r"""Returns :math:`P(x \mid c)` of all words :math:`x` that the pairs spell, in the vocabulary or not.
+        r"""Returns :math:`P(x \mid c)` of all words :math:`x` that the pairs spell, in a vocabulary or not.
 
         Arguments:
             word: The word :math:`c`.
             used: Places of the pairs to use; all if None.
         """
-        places = range(len(self.pairs)) if used is None else used
-        weights = {i: self.ending ** _common_ending(self.pairs[i][0], word) for i in places}
-        total = sum(weights.values())
-        shares = {}
-        for spelled, counted in self._spelled(word).items():
-            share = sum(weights[i] * counts for i, counts in counted.items() if i in weights) / total
-            if share:
-                shares[spelled] = share
-        return shares
+        places = set(range(len(self.pairs)) if used is None else used)
+        shares = {spelled: len(places & by) / len(places) for spelled, by in self._spelled(word).items()}
+        return {spelled: share for spelled, share in shares.items() if share}
 
-    def explained(self, used: Sequence[int] | None = None) -> tuple[float, int]:
-        """Returns how many examples are spelled as the others say, and of how many that is known.
+    def explained(self, used: Sequence[int] | None = None) -> tuple[int, int]:
+        """Returns how many examples are spelled as another one says, and of how many that is known.
 
-        Examples with the same first word are not others, so that of one pair nothing is known. Of more than 100 pairs,
-        about 100 are looked at.
+        Examples of the same word are not others, so of one pair nothing is known. Of more than 100 pairs, about 100 are
+        looked at.
 
         Arguments:
             used: Places of the pairs to use; all if None.
 
         Example:
-            >>> Spelling([("walk", "walked"), ("play", "played"), ("go", "went")]).explained()
-            (2.0, 3)
+            >>> Spelling([("walk", "walked"), ("hope", "hoped"), ("go", "went")]).explained()
+            (2, 3)
         """
         places = range(len(self.pairs)) if used is None else used
         if len({self.pairs[i][0] for i in places}) < 2:
-            return 0.0, 0
+            return 0, 0
         known = set(places)
         judged = places[:: -(-len(places) // _JUDGED)]
-        found = (next((counts for j, counts in self._others(i) if j in known), 0.0) for i in judged)
-        return sum(found), len(judged)
+        return sum(not known.isdisjoint(self._others(i)) for i in judged), len(judged)
 
     @cached_property
-    def _edits(self) -> dict[tuple[str, str], dict[Edit, dict[int, float]]]:
-        """What each edit counts for each pair, by the ends that it removes."""
-        edits: dict[tuple[str, str], dict[Edit, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
-        for i, (a, b) in enumerate(self.pairs):
-            counted = dict.fromkeys(usual_edits(a, b), self.usual) if self.usual else {}
-            for edit, counts in (counted | dict.fromkeys(literal_edits(a, b), 1.0)).items():
-                edits[edit.before, edit.after][edit][i] = counts
-        return edits
+    def _edits(self) -> dict[tuple[str, str], dict[Edit, set[int]]]:
+        """The pairs with each edit, by the ends that it removes."""
+        found: dict[tuple[str, str], dict[Edit, set[int]]] = defaultdict(lambda: defaultdict(set))
+        for i, pair in enumerate(self.pairs):
+            for edit in edits(*pair):
+                found[edit.before, edit.after][edit].add(i)
+        return found
 
     @cached_property
     def _longest(self) -> tuple[int, int]:
         """Lengths of the longest beginning and ending that an edit removes."""
-        return max((len(before) for before, _ in self._edits), default=0), max(
-            (len(after) for _, after in self._edits), default=0
-        )
+        befores, afters = zip(*self._edits, strict=True) if self._edits else ((), ())
+        return max(map(len, befores), default=0), max(map(len, afters), default=0)
 
-    def _spelled(self, word: str) -> dict[str, dict[int, float]]:
-        """Returns the words spelled from a word, and what that counts for each pair that spells it."""
-        found: dict[str, dict[int, float]] = defaultdict(dict)
+    def _spelled(self, word: str) -> dict[str, set[int]]:
+        """Returns the words that are spelled from a word, and by which pairs."""
+        found: dict[str, set[int]] = defaultdict(set)
         longest_before, longest_after = self._longest
         for start in range(min(longest_before, len(word) - 1) + 1):
             for stop in range(max(start + 1, len(word) - longest_after), len(word) + 1):
-                for edit, counted in self._edits.get((word[:start], word[stop:]), {}).items():
+                for edit, by in self._edits.get((word[:start], word[stop:]), {}).items():
                     spelled = edit.around(word[start:stop])
                     if spelled is not None:
-                        known = found[spelled]
-                        for i, counts in counted.items():
-                            known[i] = max(counts, known.get(i, 0.0))
+                        found[spelled] |= by
         return found
 
-    def _others(self, i: int) -> list[tuple[int, float]]:
-        """Returns the pairs of other words that spell the second word of a pair from its first, literal ones first."""
+    def _others(self, i: int) -> set[int]:
+        """Returns the pairs of other words that spell the second word of a pair from its first."""
         if i not in self._explaining:
             a, b = self.pairs[i]
-            others = [(j, counts) for j, counts in self._spelled(a).get(b, {}).items() if self.pairs[j][0] != a]
-            self._explaining[i] = sorted(others, key=lambda other: -other[1])
+            self._explaining[i] = {j for j in self._spelled(a).get(b, ()) if self.pairs[j][0] != a}
         return self._explaining[i]
 
     @cached_property
-    def _explaining(self) -> dict[int, list[tuple[int, float]]]:
+    def _explaining(self) -> dict[int, set[int]]:
         return {}
-
-
-def _common_ending(a: str, b: str) -> int:
-    """Returns the number of letters of the common ending, at most 4."""
-    count = 0
-    for x, y in zip(reversed(a[-_ENDING:]), reversed(b[-_ENDING:]), strict=False):
-        if x != y:
-            break
-        count += 1
-    return count
 
 
 def _plain(ending: str) -> tuple[str, bool]:
@@ -253,7 +223,7 @@ def _endings(joined: Callable[[str], tuple[str, bool]], written: str, doubled: b
     return [ending for ending in dict.fromkeys(written[k:] for k in range(3)) if joined(ending) == (written, doubled)]
 
 
-def _respelled(old: str, new: str) -> Iterator[tuple[str, str, bool, bool]]:
+def _rewritten(old: str, new: str) -> Iterator[tuple[str, str, bool, bool]]:
     """Yields how an ending and the one that replaces it are written, behind each kind of stem."""
     for joined in _JOINTS:
         (after, undoubles), (suffix, doubles) = joined(old), joined(new)

@@ -23,13 +23,13 @@ class Spelled(Joined):
 
     .. math::
         \eta \log\Bigl(1 + \frac{R\, P(x \mid c)}{\varepsilon}\Bigr) - \pi D\, [x = c], \quad
-        R = \frac{\sum_i r_i + \tau}{k + 1}
+        R = \frac{\tau + \sum_i r_i}{1 + k} \text{, or } \tau \text{ if } k = 1
 
     :math:`P(x \mid c)` is the share of the examples by whose edits :math:`x` is spelled from the query :math:`c`; see
     :class:`~abelnet.words.spelling.Spelling`. It counts as much as the edits explain the examples themselves:
-    :math:`r_i` is 1 if :math:`b_i` is spelled from :math:`a_i` as the other examples say, less if that takes a usual
-    change, and 0 otherwise. One example says nothing about itself, so that :math:`R = \tau`. Where answers are not
-    spelled from the query, as with capitals, there is no such word, :math:`R` is near 0, and nothing is added.
+    :math:`r_i` is 1 if another example spells :math:`b_i` from :math:`a_i`, and 0 otherwise. One example says nothing
+    about itself, so that :math:`R = \tau`. Where answers are not spelled from the query, as with capitals, hardly any
+    edit applies, :math:`R` is near 0, and next to nothing is added.
 
     :math:`D` is the share of the examples whose words differ. If all do, the query is hardly an answer to itself,
     although it is often the word nearest to the predicted vector. So this method has almost the same accuracy with all
@@ -42,8 +42,6 @@ class Spelled(Joined):
         spelling: The weight :math:`\eta` of the spelling; 0 leaves it out.
         floor: The share :math:`\varepsilon` of examples that begins to count.
         trust: The weight :math:`\tau` of an edit known from one example, from 0 to 1.
-        ending: The weight of a letter of a common ending of :math:`a_i` and :math:`c`.
-        usual: What usual changes of other endings count: doubled consonants, silent *e*, and *y* to *i*.
         distinct: The penalty :math:`\pi` of the query itself.
         settings: Settings of :class:`Joined`.
 
@@ -62,11 +60,9 @@ class Spelled(Joined):
         self,
         model: AnalogyModel | None = None,
         *,
-        spelling: float = 0.2,
-        floor: float = 0.01,
+        spelling: float = 0.15,
+        floor: float = 0.003,
         trust: float = 0.3,
-        ending: float = 1.5,
-        usual: float = 0.3,
         distinct: float = 1.0,
         **settings: Any,
     ) -> None:
@@ -74,11 +70,8 @@ class Spelled(Joined):
         check_number("spelling", spelling, least=0)
         check_number("floor", floor, above=0)
         check_number("trust", trust, least=0, most=1)
-        check_number("ending", ending, least=1)
-        check_number("usual", usual, least=0, most=1)
         check_number("distinct", distinct, least=0)
-        self.spelling, self.floor, self.trust = spelling, floor, trust
-        self.ending, self.usual, self.distinct = ending, usual, distinct
+        self.spelling, self.floor, self.trust, self.distinct = spelling, floor, trust, distinct
 
     def scores(self, vectors: WordVectors, task: Task) -> Scores:
         return super().scores(vectors, task)._replace(bonus=self.bonus(vectors, task))
@@ -87,7 +80,7 @@ class Spelled(Joined):
         """Returns what is added to the scores, with shape :math:`(n, V)`, sparse."""
         words, rows = vectors.index_to_key, vectors.key_to_index
         pairs = [(words[a], words[b]) for a, b in task.pairs.tolist()]
-        spelling = Spelling(pairs, ending=self.ending, usual=self.usual)
+        spelling = Spelling(pairs)
         differs = (task.pairs[:, 0] != task.pairs[:, 1]).tolist()
         entries: list[tuple[int, int]] = []
         values: list[float] = []
