@@ -134,8 +134,8 @@ class Spelling:
             used: Places of the pairs to use; all if None.
         """
         places = set(range(len(self.pairs)) if used is None else used)
-        shares = {spelled: len(places & by) / len(places) for spelled, by in self._spelled(word).items()}
-        return {spelled: share for spelled, share in shares.items() if share}
+        counts = {spelled: len(places & by) for spelled, by in self._spelled(word).items()}
+        return {spelled: count / len(places) for spelled, count in counts.items() if count}
 
     def explained(self, used: Sequence[int] | None = None) -> tuple[int, int]:
         """Returns how many examples are spelled as another one says, and of how many that is known.
