@@ -69,12 +69,12 @@ def literal_edits(a: str, b: str) -> list[Edit]:
     start, other, size = SequenceMatcher(None, a, b, autojunk=False).find_longest_match()
     if size < max(_SHORTEST, min(len(a), len(b)) / 2):
         return []
-    edit = Edit(a[:start], b[:other], a[start + size :], b[other + size :])
-    found, last = [edit], a[start + size - 1]
-    if edit.suffix.startswith(last):
-        found.append(edit._replace(suffix=edit.suffix[1:], doubles=True))
-    if edit.after.startswith(last):
-        found.append(edit._replace(after=edit.after[1:], undoubles=True))
+    before, prefix, after, suffix = a[:start], b[:other], a[start + size :], b[other + size :]
+    found, last = [Edit(before, prefix, after, suffix)], a[start + size - 1]
+    if suffix.startswith(last):
+        found.append(Edit(before, prefix, after, suffix[1:], doubles=True))
+    if after.startswith(last):
+        found.append(Edit(before, prefix, after[1:], suffix, undoubles=True))
     return found
 
 

@@ -74,7 +74,8 @@ class Spelled(Joined):
         self.spelling, self.floor, self.trust, self.distinct = spelling, floor, trust, distinct
 
     def scores(self, vectors: WordVectors, task: Task) -> Scores:
-        return super().scores(vectors, task)._replace(bonus=self.bonus(vectors, task))
+        directions, combine, prior, _ = super().scores(vectors, task)
+        return Scores(directions, combine, prior, self.bonus(vectors, task))
 
     def bonus(self, vectors: WordVectors, task: Task) -> Tensor:
         """Returns what is added to the scores, with shape :math:`(n, V)`, sparse."""
