@@ -140,7 +140,7 @@ def best(
         vectors: Rows, with shape :math:`(V, d)`.
         directions: The :math:`q_j`, with shape :math:`(m, d)`, not normalized.
         score: The functions :math:`f_i`: maps products of some rows, :math:`(r, m)`, to their scores for :math:`n`
-            queries, :math:`(r, n)`.
+            queries, :math:`(r, n)`, a new tensor each time.
         k: Number of rows to return, at most :math:`V`.
         norms: Norms of the rows, with shape :math:`(V)`; computed if not given.
         prior: Added to the score of each row for all queries, with shape :math:`(V)`; nothing if None.
@@ -173,7 +173,7 @@ def best(
                 queries, places = entries.indices()
                 inside = (places >= start) & (places < start + step)
                 index = (queries[inside], places[inside] - start)
-                scores = scores.index_put(index, entries.values()[inside], accumulate=True)
+                scores.index_put_(index, entries.values()[inside], accumulate=True)
             top = scores.topk(min(k, scores.shape[1]), 1)
             part = Nearest(top.values, top.indices + start)
             if found is not None:
