@@ -80,8 +80,7 @@ class Spelled(Joined):
     def bonus(self, vectors: WordVectors, task: Task) -> Tensor:
         """Returns what is added to the scores, with shape :math:`(n, V)`, sparse."""
         words, rows = vectors.index_to_key, vectors.key_to_index
-        pairs = [(words[a], words[b]) for a, b in task.pairs.tolist()]
-        spelling = Spelling(pairs)
+        spelling = Spelling([(words[a], words[b]) for a, b in task.pairs.tolist()])
         differs = (task.pairs[:, 0] != task.pairs[:, 1]).tolist()
         entries: list[tuple[int, int]] = []
         values: list[float] = []
@@ -98,4 +97,6 @@ class Spelled(Joined):
             entries += [(j, row) for row in added]
             values += added.values()
         shape = (len(task.queries), len(vectors))
-        return torch.sparse_coo_tensor(torch.tensor(entries).t(), torch.tensor(values), shape, check_invariants=True)
+        places = torch.tensor(entries, dtype=torch.long).reshape(-1, 2).t()
+        numbers = torch.tensor(values, dtype=vectors.vectors.dtype)
+        return torch.sparse_coo_tensor(places, numbers, shape, check_invariants=True)
