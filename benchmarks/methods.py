@@ -7,8 +7,8 @@ fewer of them; times are CPU seconds per question, of both in one process. Its s
 
     python benchmarks/methods.py BATS_3.0 [--vectors glove.6B.100d.safetensors] [--relations 40] [--questions 8]
 
-Answers of LRCos depend on random words, which each library draws for itself; vecto's own runs differ as much. vecto has no
-rivals of joined and spelled, which are timed alone.
+Answers of LRCos depend on random words, which each library draws for itself; vecto's own runs differ as much.
+vecto has no rivals of joined and spelled, which are timed alone.
 """
 
 from __future__ import annotations
