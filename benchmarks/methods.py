@@ -8,6 +8,7 @@ fewer of them; times are CPU seconds per question, of both in one process. Its s
     python benchmarks/methods.py BATS_3.0 [--vectors glove.6B.100d.safetensors] [--relations 40] [--questions 8]
 
 Answers of LRCos depend on random words, which each library draws for itself; vecto's own runs differ as much.
+vecto has no rivals of joined and spelled, which are timed alone.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from abelnet.words.retrieval import Nearest
 from abelnet.words.shots import evaluate_methods, named_pairs, tasks
 
 LEAVE_ONE_OUT = {"3cosavg": "ThreeCosAvg", "lrcos": "LRCos"}
+ALONE = ("joined", "spelled")
 ONE_PAIR = {"3cosadd": "LinearOffset", "3cosmul": "ThreeCosMul", "pairdirection": "PairDistance"}
 
 
@@ -125,6 +127,14 @@ def one_pair(vectors: WordVectors, pairs: Pairs, module: ModuleType, questions: 
         report(name, own, taken / questions, same, questions, len(pairs))
 
 
+def alone(vectors: WordVectors, pairs: Pairs) -> None:
+    for name in ALONE:
+        start = time.process_time()
+        evaluate_methods(vectors, pairs, pairs, {name: METHODS[name]()})
+        own = (time.process_time() - start) / len(pairs)
+        print(f"  {name:<14} abelnet {1e3 * own:8.2f} ms ({len(pairs):,} questions)", flush=True)
+
+
 def report(name: str, own: float, theirs: float, same: int, asked: int, total: int) -> None:
     print(
         f"  {name:<14} abelnet {1e3 * own:8.2f} ms ({total:,} questions)   vecto {1e3 * theirs:8.1f} ms ({asked})   "
@@ -151,6 +161,7 @@ def main() -> None:
     print(f"{len(vectors):,} words, {len(pairs):,} pairs of BATS, one thread; vecto's LRCos fits by scikit-learn")
     leave_one_out(vectors, pairs, module, arguments.questions)
     one_pair(vectors, pairs, module, arguments.questions)
+    alone(vectors, pairs)
 
 
 if __name__ == "__main__":

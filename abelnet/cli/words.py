@@ -29,7 +29,18 @@ _Vectors = Annotated[
 ]
 _Limit = Annotated[int | None, typer.Option(min=1, help="Maximum number of words, most frequent first.")]
 _Lower = Annotated[bool, typer.Option("--lower", help="Lowercase the vocabulary.")]
-_METHODS = ("3cosadd", "3cosavg", "3cosmul", "pairdirection", "similarity", "lrcos", "weighted", "ridge", "joined")
+_METHODS = (
+    "3cosadd",
+    "3cosavg",
+    "3cosmul",
+    "pairdirection",
+    "similarity",
+    "lrcos",
+    "weighted",
+    "ridge",
+    "joined",
+    "spelled",
+)
 _Models = Annotated[
     list[str] | None,
     typer.Option(
@@ -66,7 +77,7 @@ def _named_methods(methods: list[str], models: list[str], dim: int) -> dict[str,
     epilog=examples(
         "abelnet words evaluate --model wv --model agn",
         "abelnet words evaluate --vectors GoogleNews.bin --questions BATS_3.0",
-        "abelnet words evaluate --method joined --model agn --shots 5",
+        "abelnet words evaluate --method spelled --model agn --shots 5",
     )
 )
 def evaluate(
@@ -91,7 +102,7 @@ def evaluate(
         ),
     ] = None,
     shots: Annotated[
-        str | None, typer.Option(help="Example pairs of each word, a number or all; joined unless --method says.")
+        str | None, typer.Option(help="Example pairs of each word, a number or all; spelled unless --method says.")
     ] = None,
     protocol: Annotated[
         str,
@@ -119,7 +130,7 @@ def evaluate(
     with terminal.progress("answering") as on_progress:
         if method or shots is not None:
             pairs = named_pairs(words, questions, protocol=protocol, seed=seed, case=case)
-            methods = _named_methods(method or ["joined"], model or ["wv"], words.dim)
+            methods = _named_methods(method or ["spelled"], model or ["wv"], words.dim)
             count = parse_shots(shots or "all")
             result = evaluate_methods(words, *pairs, methods, shots=count, seed=seed, on_progress=on_progress)
         else:
@@ -207,7 +218,7 @@ def complete(
         known = known.joined(relation_pairs(vocabulary, relation, source))
     # The bundled model is for 100-d GloVe, and says so if it is asked for with other vectors.
     models = model or (["wv", "agn"] if vocabulary.dim == 100 else ["wv"])
-    methods = _named_methods(method or ["joined"], models, vocabulary.dim)
+    methods = _named_methods(method or ["spelled"], models, vocabulary.dim)
     with terminal.status("answering"):
         found = completed(vocabulary, known, words, methods, topn=topn)
     count = len(known.rows)

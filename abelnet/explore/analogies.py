@@ -23,7 +23,7 @@ from abelnet.words.retrieval import Nearest
 from abelnet.words.vectors import WordVectors
 
 _MODELS = {"WV": "wv", "AGN": "agn"}
-_METHODS = ("3cosavg", "joined")
+_METHODS = ("3cosavg", "joined", "spelled")
 _MOST_PAIRS, _MOST_WORDS = 50, 4
 _ANSWERS = 5
 _NEIGHBORS = 6  # of the answer, in the picture

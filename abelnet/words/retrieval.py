@@ -128,6 +128,7 @@ def best(
     *,
     norms: Tensor | None = None,
     prior: Tensor | None = None,
+    bonus: Tensor | None = None,
 ) -> Nearest:
     r"""Returns the :math:`k` rows with the largest scores, which are any function of products with some directions.
 
@@ -139,10 +140,11 @@ def best(
         vectors: Rows, with shape :math:`(V, d)`.
         directions: The :math:`q_j`, with shape :math:`(m, d)`, not normalized.
         score: The functions :math:`f_i`: maps products of some rows, :math:`(r, m)`, to their scores for :math:`n`
-            queries, :math:`(r, n)`.
+            queries, :math:`(r, n)`, a new tensor each time.
         k: Number of rows to return, at most :math:`V`.
         norms: Norms of the rows, with shape :math:`(V)`; computed if not given.
         prior: Added to the score of each row for all queries, with shape :math:`(V)`; nothing if None.
+        bonus: Added to the scores of some rows for each query: sparse, with shape :math:`(n, V)`; nothing if None.
 
     Returns:
         Rows of each query with their scores, both with shape :math:`(n, k)`.
@@ -159,6 +161,7 @@ def best(
     scales = divisors(row_norms(vectors) if norms is None else norms)
     columns = directions.detach().to(vectors.dtype).t().contiguous()
     step = max(k, _SCORED // max(1, columns.shape[1]))
+    entries = None if bonus is None else bonus.coalesce()
     found: Nearest | None = None
     with torch.no_grad():
         for start in range(0, len(vectors), step):
@@ -166,6 +169,11 @@ def best(
             scores = score(vectors[rows] / scales[rows, None] @ columns).t()
             if prior is not None:
                 scores = scores + prior[rows]
+            if entries is not None:
+                queries, places = entries.indices()
+                inside = (places >= start) & (places < start + step)
+                index = (queries[inside], places[inside] - start)
+                scores.index_put_(index, entries.values()[inside], accumulate=True)
             top = scores.topk(min(k, scores.shape[1]), 1)
             part = Nearest(top.values, top.indices + start)
             if found is not None:

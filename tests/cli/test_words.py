@@ -58,12 +58,12 @@ def test_complete(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     line = "3 example pairs; 1 repeated pair is used once; 1 pair has an unknown word and is left out"
     assert done.output.splitlines()[0] == line
-    assert "joined wv" in done.output
-    assert "joined agn" in done.output
+    assert "spelled wv" in done.output
+    assert "spelled agn" in done.output
     content = json.loads((tmp_path / "out.json").read_text())
-    assert content["germany"]["joined agn"][0][0] == "berlin"
-    assert content["spain"]["joined wv"][0][0] == "madrid"
-    assert len(content["spain"]["joined wv"]) == 2
+    assert content["germany"]["spelled agn"][0][0] == "berlin"
+    assert content["spain"]["spelled wv"][0][0] == "madrid"
+    assert len(content["spain"]["spelled wv"]) == 2
     relation = ["--relation", "capital-world", "--method", "3cosavg", "--method", "similarity", "--model", "wv"]
     done = RUNNER.invoke(cli.app, ["words", "complete", "germany", *relation, "--topn", "1"])
     assert done.exit_code == 0, done.output

@@ -38,7 +38,7 @@ def test_three_pairs() -> None:
 
 
 def test_one_pair_and_the_other_method() -> None:
-    for method in ("3cosavg", "joined"):
+    for method in ("3cosavg", "joined", "spelled"):
         found = asked(["man:woman"], ["king"], method=method)
         assert rows(found["words"][0]["tables"][1])[0][2] == "queen"
 

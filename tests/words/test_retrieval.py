@@ -143,6 +143,12 @@ def test_any_score_is_exact(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found = best(vectors, directions, score, 6, prior=prior)
     torch.testing.assert_close(found.scores, expected.values)
     assert torch.equal(found.indices, expected.indices)
+    entries = torch.tensor([[0, 0, 1, 0, 0], [89, 3, 3, 50, 3]])  # one of them twice: they add up
+    bonus = torch.sparse_coo_tensor(entries, torch.tensor([9.0, -2.0, 5.0, 7.0, 4.0]), (2, 90), check_invariants=True)
+    expected = (score(F.normalize(vectors, dim=1) @ directions.t()).t() + prior + bonus.to_dense()).topk(6, 1)
+    found = best(vectors, directions, score, 6, prior=prior, bonus=bonus)
+    torch.testing.assert_close(found.scores, expected.values)
+    assert torch.equal(found.indices, expected.indices)
 
 
 def test_bad_scores() -> None:

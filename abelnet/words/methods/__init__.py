@@ -12,6 +12,7 @@ __all__ = [
     "Ridge",
     "Scores",
     "Similarity",
+    "Spelled",
     "Task",
     "ThreeCosAdd",
     "ThreeCosAvg",
@@ -27,6 +28,7 @@ from abelnet.words.methods.lrcos import LRCos
 from abelnet.words.methods.pair_direction import PairDirection
 from abelnet.words.methods.ridge import Ridge
 from abelnet.words.methods.similarity import Similarity
+from abelnet.words.methods.spelled import Spelled
 from abelnet.words.methods.three_cos_add import ThreeCosAdd
 from abelnet.words.methods.three_cos_avg import ThreeCosAvg
 from abelnet.words.methods.three_cos_mul import ThreeCosMul
@@ -35,7 +37,18 @@ from abelnet.words.models import AnalogyModel
 
 METHODS: dict[str, type[Method]] = {
     method.name: method
-    for method in (Similarity, ThreeCosAdd, ThreeCosAvg, Weighted, Ridge, ThreeCosMul, PairDirection, LRCos, Joined)
+    for method in (
+        Similarity,
+        ThreeCosAdd,
+        ThreeCosAvg,
+        Weighted,
+        Ridge,
+        ThreeCosMul,
+        PairDirection,
+        LRCos,
+        Joined,
+        Spelled,
+    )
 }
 """Methods by name."""
 

@@ -74,17 +74,28 @@ class Scores(NamedTuple):
         combine: Maps products :math:`x \cdot q_j` of normalized words with them, :math:`(r, m)`, to scores
             :math:`(r, n)`. If None, the score of query :math:`j` is the cosine to :math:`q_j`.
         prior: Added to the score of each word for all queries, with shape :math:`(V)`; nothing if None.
+        bonus: Added to the scores of some words for each query: sparse, with shape :math:`(n, V)`; nothing if None.
+            Like the prior, it takes a ``combine``.
     """
 
     directions: Tensor
     combine: Callable[[Tensor], Tensor] | None = None
     prior: Tensor | None = None
+    bonus: Tensor | None = None
 
     def best(self, vectors: WordVectors, k: int = 1) -> Nearest:
         r"""Returns the :math:`k` words with the largest scores, best first, with shapes :math:`(n, k)`."""
         if self.combine is None:
             return nearest(vectors.vectors, self.directions, k, norms=vectors.norms)
-        return best(vectors.vectors, self.directions, self.combine, k, norms=vectors.norms, prior=self.prior)
+        return best(
+            vectors.vectors,
+            self.directions,
+            self.combine,
+            k,
+            norms=vectors.norms,
+            prior=self.prior,
+            bonus=self.bonus,
+        )
 
 
 class Method(ABC):

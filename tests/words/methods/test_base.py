@@ -27,12 +27,13 @@ def test_answers_are_the_best_of_all_scores(name: str, vectors: WordVectors) -> 
     task = Task.of(torch.arange(10).reshape(5, 2), torch.tensor([20, 21]), used)
     method = build(name)
     with torch.no_grad():
-        directions, combine, prior = method.scores(vectors, task)
+        directions, combine, prior, bonus = method.scores(vectors, task)
         if combine is None:
             scores = F.normalize(directions, dim=-1) @ vectors.units(torch.arange(300)).t()
         else:
             scores = combine(vectors.units(torch.arange(300)) @ directions.t()).t()
             scores = scores if prior is None else scores + prior
+            scores = scores if bonus is None else scores + bonus.to_dense()
     found = method.answers(vectors, task, 4)
     torch.testing.assert_close(found.scores, scores.topk(4, 1).values, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(scores.gather(1, found.indices), found.scores, atol=1e-5, rtol=1e-5)

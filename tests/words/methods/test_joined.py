@@ -24,7 +24,7 @@ def vectors() -> WordVectors:
 
 def scores(method: Joined, vectors: WordVectors) -> torch.Tensor:
     """Scores of all words for both queries."""
-    directions, combine, prior = method.scores(vectors, TASK)
+    directions, combine, prior, _ = method.scores(vectors, TASK)
     assert combine is not None
     assert prior is not None
     return combine(vectors.units(torch.arange(300)) @ directions.t()).t() + prior
