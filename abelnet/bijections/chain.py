@@ -80,8 +80,15 @@ class Chain(Bijection):
             bijection.reset_parameters(own)
 
     def inverse(self, y: Tensor) -> Tensor:
-        for bijection in reversed(list(self)):
-            y = bijection.inverse(y)
+        parts = list(self)
+        while parts:
+            last = parts.pop()
+            line = parts[-1].line if parts else None
+            if line is None:
+                y = last.inverse(y)
+            else:
+                y = last.inverse_through(y, line)
+                parts.pop()
         return y
 
     def summed(self, x: Tensor, multisets: Multisets, line: Line | None = None) -> Tensor:
