@@ -282,30 +282,30 @@ def _compiled(x: Tensor, spline: RationalQuadraticSpline, line: Line | None, is_
     return y.reshape(x.shape)
 
 
-class _Pieces:
-    """Pieces of splines as kernels read them, and the way back from sums over pieces to parameters."""
+class _Bins:
+    """Bins of splines after a line as kernels read them, and the way back from sums over bins to parameters."""
 
     def __init__(self, raw: Sequence[Tensor], line: Tensor | None, limits: tuple[float, float]) -> None:
         from abelnet.bijections import knotting, splining  # numba takes a second to import
 
         bound, min_slope = limits
-        given = torch.ones(2, len(raw[0])) * torch.tensor([[1.0], [0.0]]) if line is None else line
+        given = torch.tensor([[1.0], [0.0]]).repeat(1, len(raw[0])) if line is None else line
         self._given = *(one.detach().numpy() for one in (*raw, given)), bound, -math.log(min_slope)
-        self._has_line = line is not None
-        self._known = knotting.knots(*self._given)
-        self.kernels, self.table = splining, knotting.pieces(self._known[1])
-        self._gradient = knotting.knots_gradient
+        self._known, self._has_line = knotting.knots(*self._given), line is not None
+        self._tables, self._gradient = knotting.tables(self._known[1]), knotting.knots_gradient
+        self.kernels = splining
+        self.for_values, self.for_inverses, self.for_gradients = zip(*self._tables, strict=True)
 
-    def sums(self) -> Tensor:
-        """Returns zeros, to which kernels add gradients by pieces."""
-        pieces, _, dim = self.table.shape
-        return torch.zeros(pieces, self.kernels.GRADIENTS, dim, dtype=torch.float64)
+    def sums(self) -> list[Tensor]:
+        """Returns zeros, to which kernels add gradients by bins and by slopes beyond all bins."""
+        bins, _, dim = self.for_gradients[0].shape
+        shapes = (bins, self.kernels.GRADIENTS, dim), (2, dim)
+        return [torch.zeros(shape, dtype=torch.float64) for shape in shapes]
 
-    def of_parameters(self, sums: Tensor) -> list[Tensor | None]:
-        """Returns the gradients by all parameters and by the line, from those by pieces; None if there is no line."""
-        *others, line = (
-            torch.from_numpy(one).float() for one in self._gradient(*self._given, *self._known, sums.numpy())
-        )
+    def of_parameters(self, sums: Sequence[Tensor]) -> list[Tensor | None]:
+        """Returns the gradients by all parameters and by the line, from the sums; None if there is no line."""
+        found = self._gradient(*self._given, *self._known, *(one.numpy() for one in sums))
+        *others, line = (torch.from_numpy(one).float() for one in found)
         return [*others, line if self._has_line else None]
 
 
@@ -323,11 +323,10 @@ class _Compiled(torch.autograd.Function):
         limits: tuple[float, float],
         is_inverse: bool,
     ) -> Tensor:
-        x, result = x.contiguous(), torch.empty(x.shape)
-        pieces = _Pieces((widths, heights, slopes), line, limits)
-        kernel = pieces.kernels.spline_inverse if is_inverse else pieces.kernels.spline
-        kernel(x.detach().numpy(), pieces.table, result.numpy())
-        ctx.pieces, ctx.limits, ctx.is_inverse = pieces, limits, is_inverse
+        x, result, bins = x.contiguous(), torch.empty(x.shape), _Bins((widths, heights, slopes), line, limits)
+        tables = bins.for_inverses if is_inverse else bins.for_values
+        bins.kernels.spline(x.detach().numpy(), *tables, is_inverse, result.numpy())
+        ctx.bins, ctx.limits, ctx.is_inverse = bins, limits, is_inverse
         ctx.save_for_backward(x, widths, heights, slopes, line, result)
         return result
 
@@ -340,11 +339,12 @@ class _Compiled(torch.autograd.Function):
                 return (inverses if ctx.is_inverse else values)(x, *knots(*parameters, *ctx.limits))
 
             return *composed_gradients(plain, (x, *parameters), gradient), None, None
-        of_x, sums = torch.empty(x.shape), ctx.pieces.sums()
-        rows = (result if ctx.is_inverse else x).detach().numpy()
-        arrays = gradient.contiguous().numpy(), ctx.is_inverse, of_x.numpy(), sums.numpy()
-        ctx.pieces.kernels.spline_gradient(rows, ctx.pieces.table, *arrays)
-        return of_x, *ctx.pieces.of_parameters(sums), None, None
+        bins, of_x, sums = ctx.bins, torch.empty(x.shape), ctx.bins.sums()
+        # Each row is a set.
+        rows = (result if ctx.is_inverse else x).detach().numpy(), np.arange(len(x)), np.arange(len(x) + 1)
+        arrays = [one.numpy() for one in (gradient.contiguous(), of_x, *sums)]
+        bins.kernels.spline_gradient(*rows, *bins.for_gradients, ctx.is_inverse, *arrays)
+        return of_x, *bins.of_parameters(sums), None, None
 
 
 class _Summed(torch.autograd.Function):
@@ -362,9 +362,9 @@ class _Summed(torch.autograd.Function):
         multisets: Multisets,
         segments: Segments,
     ) -> Tensor:
-        total, pieces = torch.empty(segments.count, x.shape[-1]), _Pieces((widths, heights, slopes), line, limits)
-        segments.run(pieces.kernels.spline_sum, x, [pieces.table], [total])
-        ctx.pieces, ctx.limits, ctx.multisets, ctx.segments = pieces, limits, multisets, segments
+        total, bins = torch.empty(segments.count, x.shape[-1]), _Bins((widths, heights, slopes), line, limits)
+        segments.run(bins.kernels.spline_sum, x, bins.for_values, [total])
+        ctx.bins, ctx.limits, ctx.multisets, ctx.segments = bins, limits, multisets, segments
         ctx.save_for_backward(x, widths, heights, slopes, line)
         return total
 
@@ -378,7 +378,7 @@ class _Summed(torch.autograd.Function):
                 return total.reshape(gradient.shape)
 
             return *composed_gradients(plain, (x, *parameters), gradient), None, None, None
-        pieces, of_x, sums = ctx.pieces, torch.empty(x.shape), ctx.pieces.sums()
-        kernel = pieces.kernels.spline_sum_gradient
-        ctx.segments.run(kernel, x, [pieces.table], [gradient.contiguous()], [of_x], [sums])
-        return of_x, *pieces.of_parameters(sums), None, None, None
+        bins, of_x, sums = ctx.bins, torch.empty(x.shape), ctx.bins.sums()
+        kernel, given = bins.kernels.spline_gradient, [*bins.for_gradients, False]
+        ctx.segments.run(kernel, x, given, [gradient.contiguous()], [of_x], sums)
+        return of_x, *bins.of_parameters(sums), None, None, None

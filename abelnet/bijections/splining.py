@@ -1,28 +1,29 @@
 r"""Rational-quadratic splines and their gradients, compiled by numba: sixteen dimensions at a time.
 
-Imported on first use, by :mod:`abelnet.bijections.spline`; see :mod:`abelnet.lanes` for how kernels are written. Pieces
-of a spline are given by rows of ``table``, with shape (pieces, ROWS, d): the tail below, the bins, and the tail above;
-see :mod:`abelnet.bijections.knotting`.
+Imported on first use, by :mod:`abelnet.bijections.spline`; see :mod:`abelnet.lanes` for how kernels are written. Bins
+of a spline are given by rows of ``table``, with shape (bins, ROWS, d); see :mod:`abelnet.bijections.knotting`. Values
+beyond all bins are those at the end, plus a line.
 
-With :math:`z = (v - x_0) / w` and :math:`r = 1 - z`, slopes times the width :math:`p` and :math:`q`, and the height
-:math:`h`, the value within a bin is
+With :math:`z = (v - x_0) / w`, :math:`r = 1 - z`, and the slopes :math:`p, q` at both ends in units of the mean slope
+:math:`m = h / w`, the value within a bin and its derivative are
 
-.. math:: y_0 + h c, \quad c = \frac{z (p r + h z)}{h (1 - 2 z r) + (p + q) z r} ,
+.. math:: y_0 + h \frac{p z r + z^2}{n}, \quad m \frac{p r^2 + 2 z r + q z^2}{n^2},
+    \quad n = r^2 + (p + q) z r + z^2 ,
 
-of which all terms are positive: nothing cancels, however steep a slope is.
+of which all terms are positive: nothing cancels, however steep a slope is. Derivatives by all that defines a bin are
+polynomials of degree 4 divided by :math:`n^2`, so that five sums over its values are enough for all of them.
 """
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
 
 from __future__ import annotations
 
 __all__ = [
+    "ENDS",
     "GRADIENTS",
     "ROWS",
     "spline",
     "spline_gradient",
-    "spline_inverse",
     "spline_sum",
-    "spline_sum_gradient",
 ]
 
 import numpy as np
@@ -48,17 +49,19 @@ from abelnet.lanes import (
     where,
 )
 
-# Corner of a piece on both axes, inverse width, height, and slopes at both ends times the width. A tail has width 1 and
-# height 0.
+# Of a bin: where it begins, and its inverse size, on the axis of its values; where it begins, and its size, on the
+# other axis (for gradients, the mean slope and 0); and the slopes at both ends in units of the mean slope.
 ROWS = 6
-# Sums over the values of a piece, of their gradients g times: 1, c, the derivatives by p and, negated, by q, that by z,
-# and that by z times z. Of a tail: g, by p (its slope), and by z count; others have no meaning.
-GRADIENTS = 6
-# Rows whose gradients by pieces are added in single precision.
+# Sums over the values of a bin, of their gradients times z^k r^(4 - k) / n^2 for k from 0 to 4.
+GRADIENTS = 5
+# The ends of all bins, and values and slopes there: below, above. Within a steep bin, what is rounded next to its end
+# may be far off, which lines beyond must not inherit.
+ENDS = 6
+# Rows whose gradients by bins are added in single precision.
 _BLOCK = 256
-# Pieces that are kept in registers, if the values of a block are in no more.
+# Bins that are kept together, if the values of a block are in no more.
 _FEW = 3
-_ZERO, _HALF, _ONE, _TWO, _FOUR = (np.float32(c) for c in (0, 0.5, 1, 2, 4))
+_ZERO, _ONE, _TWO, _FOUR = (np.float32(c) for c in (0, 1, 2, 4))
 
 _inlined = njit(forceinline=True)
 
@@ -74,33 +77,57 @@ def _extent(x, begin, end, d, column, mask):
 
 
 @_inlined
-def _extent_of_sets(x, rows, begin, end, last, d, column, mask):
+def _extent_of_sets(x, rows, begin, end, d, column, mask):
     """Returns the extremes of some rows in the order of sets."""
     least, most = fill(np.inf), fill(-np.inf)
     for i in range(begin, end):
-        fetch(x, item(rows, min(i + AHEAD, last)) * d + column)
         v = load(x, item(rows, i) * d + column, mask)
         least, most = minimum(v, least), maximum(v, most)
     return least, most
 
 
 @_inlined
-def _range(extent, axis, table, pieces, d, column, mask):
-    """Returns the first and the last piece in which there are values: others need not be searched."""
+def _ends_of(ends, d, column, mask):
+    return (
+        load(ends, column, mask),
+        load(ends, d + column, mask),
+        load(ends, 2 * d + column, mask),
+        load(ends, 3 * d + column, mask),
+        load(ends, 4 * d + column, mask),
+        load(ends, 5 * d + column, mask),
+    )
+
+
+@_inlined
+def _range(extent, ends, table, bins, d, column, mask):
+    """Returns the first and the last bin in which there are values, and whether some are beyond all bins."""
     least, most = extent
     low, high = 0, 0
-    for k in range(1, pieces):
-        edge = load(table, (k * ROWS + axis) * d + column, mask)
+    for k in range(1, bins):
+        edge = load(table, k * ROWS * d + column, mask)
         if not any_of(mask & (least < edge)):
             low = k
         if any_of(mask & (most >= edge)):
             high = k
-    return low, high
+    return low, high, any_of(mask & ((least < ends[0]) | (most > ends[1])))
+
+
+@_inlined
+def _with_lines(v, y, ends):
+    """Returns values, and those of lines beyond the ends."""
+    below, above = ends[2] + ends[4] * (v - ends[0]), ends[3] + ends[5] * (v - ends[1])
+    return where(v < ends[0], below, where(v > ends[1], above, y))
+
+
+@_inlined
+def _within(v, z, ends):
+    """Returns places within bins, and those at the ends for what is beyond."""
+    return where(v < ends[0], _ZERO, where(v > ends[1], _ONE, z))
 
 
 @_inlined
 def _rows(table, k, d, column, mask):
-    """Returns the row of one piece."""
+    """Returns the rows of one bin."""
     place = k * ROWS * d + column
     return (
         load(table, place, mask),
@@ -114,7 +141,7 @@ def _rows(table, k, d, column, mask):
 
 @_inlined
 def _choose(there, one, other):
-    """Returns one row where there is a mask, else the other."""
+    """Returns the rows of one bin where there is a mask, else those of the other."""
     return (
         where(there, one[0], other[0]),
         where(there, one[1], other[1]),
@@ -127,7 +154,7 @@ def _choose(there, one, other):
 
 @_inlined
 def _keep(table, low, high, d, column, mask, few):
-    """Writes the rows of few pieces, of which the last is repeated, where they are read fast."""
+    """Writes the rows of few bins, of which the last is repeated, where they are read fast."""
     for j in range(_FEW):
         place = min(low + j, high) * ROWS * d + column
         for k in range(ROWS):
@@ -135,330 +162,305 @@ def _keep(table, low, high, d, column, mask, few):
 
 
 @_inlined
-def _edges(axis, few):
-    """Returns where the pieces after the first of few begin."""
-    everything = first(LANES)
-    return load(few, (ROWS + axis) * LANES, everything), load(few, (2 * ROWS + axis) * LANES, everything)
+def _edges(few):
+    """Returns where the bins after the first of few begin."""
+    return load(few, ROWS * LANES, first(LANES)), load(few, 2 * ROWS * LANES, first(LANES))
 
 
 @_inlined
-def _one_of(v, axis, few):
-    """Returns the row of the piece of each value on an axis, of few: the last that begins at or below it.
+def _one_of(v, few):
+    """Returns the bin of each value, of few: the last that begins at or below it.
 
     Rows are read again for each value: registers are needed for other numbers.
     """
-    everything, (second, third) = first(LANES), _edges(axis, few)
-    piece = _choose(v >= second, _rows(few, 1, LANES, 0, everything), _rows(few, 0, LANES, 0, everything))
-    return _choose(v >= third, _rows(few, 2, LANES, 0, everything), piece)
+    everything, (second, third) = first(LANES), _edges(few)
+    one = _choose(v >= second, _rows(few, 1, LANES, 0, everything), _rows(few, 0, LANES, 0, everything))
+    return _choose(v >= third, _rows(few, 2, LANES, 0, everything), one)
 
 
 @_inlined
-def _one_of_many(v, axis, table, low, high, d, column, mask):
-    """Returns the row of the piece of each value on an axis, and the number of the piece."""
-    piece, number = _rows(table, low, d, column, mask), fill(np.float32(low))
+def _one_of_many(v, table, low, high, d, column, mask):
+    """Returns the bin of each value, and its number."""
+    one, number = _rows(table, low, d, column, mask), fill(np.float32(low))
     for k in range(low + 1, high + 1):
-        there = v >= load(table, (k * ROWS + axis) * d + column, mask)
-        piece = _choose(there, _rows(table, k, d, column, mask), piece)
+        there = v >= load(table, k * ROWS * d + column, mask)
+        one = _choose(there, _rows(table, k, d, column, mask), one)
         number = where(there, np.float32(k), number)
-    return piece, number
+    return one, number
 
 
 @_inlined
-def _value(v, piece):
-    """Returns the value of splines, of which pieces are given."""
-    x0, y0, inverse, h, p, q = piece
-    rise = v - x0
-    z = rise * inverse
-    r = _ONE - z
-    both = z * r
-    top, bottom = z * (p * r + h * z), h * (_ONE - _TWO * both) + (p + q) * both
-    return y0 + where(h == _ZERO, p * rise, h * top / bottom)
+def _value(v, one):
+    """Returns the value of splines, of which bins are given."""
+    x0, per_width, y0, height, p, q = one
+    z = (v - x0) * per_width
+    both = z * (_ONE - z)
+    return y0 + height * ((p * both + z * z) / ((_ONE - _TWO * both) + (p + q) * both))
+
+
+@_inlined
+def _place(v, one):
+    """Returns where the value of splines is v."""
+    y0, per_height, x0, width, p, q = one
+    t = (v - y0) * per_height
+    bend = t * (p + q - _TWO)
+    a, b = _ONE - p + bend, p - bend
+    root = sqrt(maximum(b * b + _FOUR * a * t, TINY))
+    # Each of the two forms of the root is used where it does not subtract nearly equal numbers.
+    direct = b >= _ZERO
+    return x0 + width * (where(direct, _TWO * t, root - b) / where(direct, b + root, _TWO * a))
 
 
 @compiled
-def spline(x, table, result):
-    """Writes the values of splines at rows of x."""
-    (n, d), pieces, few = x.shape, table.shape[0], buffer(_FEW * ROWS)
-    x, table, result, few = address(x), address(table), address(result), address(few)
+def spline(x, table, ends, is_inverse, result):
+    """Writes the values of splines at rows of x, or where values are these rows."""
+    (n, d), bins, few = x.shape, table.shape[0], buffer(_FEW * ROWS)
+    x, table, ends, result, few = address(x), address(table), address(ends), address(result), address(few)
     for c in range(0, d, LANES):
         mask = first(d - c)
+        own = _ends_of(ends, d, c, mask)
         for begin in range(0, n, _BLOCK):
             end = min(begin + _BLOCK, n)
-            low, high = _range(_extent(x, begin, end, d, c, mask), 0, table, pieces, d, c, mask)
-            if high - low < _FEW:
+            low, high, _ = _range(_extent(x, begin, end, d, c, mask), own, table, bins, d, c, mask)
+            is_few = high - low < _FEW
+            if is_few:
                 _keep(table, low, high, d, c, mask, few)
-                for i in range(begin, end):
-                    v = load(x, i * d + c, mask)
-                    store(result, i * d + c, mask, _value(v, _one_of(v, 0, few)))
-            else:
-                for i in range(begin, end):
-                    v = load(x, i * d + c, mask)
-                    piece, _ = _one_of_many(v, 0, table, low, high, d, c, mask)
-                    store(result, i * d + c, mask, _value(v, piece))
+            for i in range(begin, end):
+                v = load(x, i * d + c, mask)
+                one = _one_of(v, few) if is_few else _one_of_many(v, table, low, high, d, c, mask)[0]
+                y = _place(v, one) if is_inverse else _value(v, one)
+                store(result, i * d + c, mask, _with_lines(v, y, own))
 
 
 @njit
-def _spline_sum(x, rows, ends, table, c, result, few):
-    (n, d), pieces = x.shape, table.shape[0]
-    start, stop, last, mask = ends[0], ends[-1], n - 1, first(d - c)
-    x, rows, table, result, few = address(x), address(rows), address(table), address(result), address(few)
-    extent = _extent_of_sets(x, rows, start, stop, last, d, c, mask)
-    low, high = _range(extent, 0, table, pieces, d, c, mask)
+def _spline_sum(x, rows, bounds, table, ends, c, result, few):
+    (n, d), bins = x.shape, table.shape[0]
+    start, stop, last, mask = bounds[0], bounds[-1], n - 1, first(d - c)
+    x, rows, table, ends = address(x), address(rows), address(table), address(ends)
+    result, few, own = address(result), address(few), _ends_of(ends, d, c, mask)
+    extent = _extent_of_sets(x, rows, start, stop, d, c, mask)
+    low, high, some_beyond = _range(extent, own, table, bins, d, c, mask)
     is_few = high - low < _FEW
     if is_few:
         _keep(table, low, high, d, c, mask, few)
-    for s in range(len(ends) - 1):
+    for s in range(len(bounds) - 1):
         whole = double_zeros()
-        for begin in range(ends[s], ends[s + 1], BLOCK):
-            part, end = fill(_ZERO), min(begin + BLOCK, ends[s + 1])
-            if is_few:
+        for begin in range(bounds[s], bounds[s + 1], BLOCK):
+            part, end = fill(_ZERO), min(begin + BLOCK, bounds[s + 1])
+            if is_few and not some_beyond:
                 for i in range(begin, end):
+                    fetch(x, item(rows, min(i + _BLOCK, last)) * d + c)
                     v = load(x, item(rows, i) * d + c, mask)
-                    part = part + _value(v, _one_of(v, 0, few))
+                    part = part + _value(v, _one_of(v, few))
             else:
                 for i in range(begin, end):
+                    fetch(x, item(rows, min(i + _BLOCK, last)) * d + c)
                     v = load(x, item(rows, i) * d + c, mask)
-                    piece, _ = _one_of_many(v, 0, table, low, high, d, c, mask)
-                    part = part + _value(v, piece)
+                    one, _ = _one_of_many(v, table, low, high, d, c, mask)
+                    part = part + _with_lines(v, _value(v, one), own)
             whole = whole + double(part)
         store(result, s * d + c, mask, single(whole))
 
 
 @compiled
-def spline_sum(x, rows, ends, table, result):
+def spline_sum(x, rows, bounds, table, ends, result):
     """Writes the sum over each set of the values of splines; arguments as in :mod:`abelnet.kernels`."""
-    begin, sets, few = 0, len(ends) - 1, buffer(_FEW * ROWS)
+    begin, sets, few = 0, len(bounds) - 1, buffer(_FEW * ROWS)
     while begin < sets:
         end = begin + 1
-        while end < sets and ends[end + 1] - ends[begin] <= _BLOCK:
+        while end < sets and bounds[end + 1] - bounds[begin] <= _BLOCK:
             end += 1
         for c in range(0, x.shape[1], LANES):
-            _spline_sum(x, rows, ends[begin : end + 1], table, c, result[begin:end], few)
+            _spline_sum(x, rows, bounds[begin : end + 1], table, ends, c, result[begin:end], few)
         begin = end
 
 
 @_inlined
-def _place(v, piece):
-    """Returns where the value of splines is v."""
-    x0, y0, inverse, h, p, q = piece
-    is_tail, rise = h == _ZERO, v - y0
-    bend = rise * (p + q - _TWO * h)
-    a, b, minus = h * (h - p) + bend, h * p - bend, h * rise
-    root = sqrt(maximum(b * b + _FOUR * a * minus, TINY))
-    # Each of the two forms of the root is used where it does not subtract nearly equal numbers.
-    direct = b >= _ZERO
-    top, bottom = where(direct, _TWO * minus, root - b), where(direct, b + root, _TWO * a) * inverse
-    return x0 + where(is_tail, rise, top) / where(is_tail, p, bottom)
-
-
-@compiled
-def spline_inverse(y, table, result):
-    """Writes where the values of splines are those of rows of y."""
-    (n, d), pieces, few = y.shape, table.shape[0], buffer(_FEW * ROWS)
-    y, table, result, few = address(y), address(table), address(result), address(few)
-    for c in range(0, d, LANES):
-        mask = first(d - c)
-        for begin in range(0, n, _BLOCK):
-            end = min(begin + _BLOCK, n)
-            low, high = _range(_extent(y, begin, end, d, c, mask), 1, table, pieces, d, c, mask)
-            if high - low < _FEW:
-                _keep(table, low, high, d, c, mask, few)
-                for i in range(begin, end):
-                    v = load(y, i * d + c, mask)
-                    store(result, i * d + c, mask, _place(v, _one_of(v, 1, few)))
-            else:
-                for i in range(begin, end):
-                    v = load(y, i * d + c, mask)
-                    piece, _ = _one_of_many(v, 1, table, low, high, d, c, mask)
-                    store(result, i * d + c, mask, _place(v, piece))
-
-
-@_inlined
-def _slopes(v, g, piece, is_inverse):
-    """Returns the gradient by rows, and what is added for their pieces, from that by the values of splines.
+def _slopes(z, g, one, is_inverse):
+    """Returns the gradient by rows from that by values of splines, and the factors of what is added to sums.
 
     If ``is_inverse``, values are given, and g is the gradient by where they are.
     """
-    x0, _, inverse, h, p, q = piece
-    is_tail, rise = h == _ZERO, v - x0
-    z = rise * inverse
+    _, _, mean, _, p, q = one
     r = _ONE - z
-    both, pr, hz = z * r, p * r, h * z
-    bottom = _ONE / (h * (_ONE - _TWO * both) + (p + q) * both)
-    c, t = z * (pr + hz) * bottom, h * bottom
-    slope = where(is_tail, p, t * t * (r * (pr + _TWO * hz) + q * z * z))
+    both, rr, zz = z * r, r * r, z * z
+    over = _ONE / ((rr + zz) + (p + q) * both)
+    factor, slope = over * over, mean * (p * rr + (q * zz + _TWO * both))
     if is_inverse:  # x is the result, by the gradient of which that of rows is divided by the slope
-        found = g / (slope * inverse)
-        g = _ZERO - found
+        found = g / (slope * factor)
+        factor = (_ZERO - found) * factor
     else:
-        found = g * (slope * inverse)
-    change, share = g * slope, g * both * t
-    of_last = share * c
-    of_first = where(is_tail, g * rise, share - of_last)
-    return found, (g, g * c, of_first, of_last, change, change * z)
+        factor = g * factor
+        found = slope * factor
+    return found, (factor * rr, factor * zz, rr, both, zz)
 
 
 @_inlined
 def _zeros():
     zero = fill(_ZERO)
-    return zero, zero, zero, zero, zero, zero
+    return zero, zero, zero, zero, zero
 
 
 @_inlined
-def _added(there, sums, of_piece):
-    """Returns sums of the gradients of one piece, with those of one row where there is a mask."""
+def _added(there, sums, terms):
+    """Returns sums of one bin, with the terms of one row where there is a mask."""
+    by_r, by_z, rr, both, zz = terms
     return (
-        where(there, sums[0] + of_piece[0], sums[0]),
-        where(there, sums[1] + of_piece[1], sums[1]),
-        where(there, sums[2] + of_piece[2], sums[2]),
-        where(there, sums[3] + of_piece[3], sums[3]),
-        where(there, sums[4] + of_piece[4], sums[4]),
-        where(there, sums[5] + of_piece[5], sums[5]),
+        where(there, by_r * rr + sums[0], sums[0]),
+        where(there, by_r * both + sums[1], sums[1]),
+        where(there, by_r * zz + sums[2], sums[2]),
+        where(there, by_z * both + sums[3], sums[3]),
+        where(there, by_z * zz + sums[4], sums[4]),
     )
 
 
 @_inlined
-def _add(v, few, sums, of_piece):
-    """Returns sums of the gradients of few pieces, with those of one row."""
-    second, third = _edges(0, few)
+def _add(v, few, sums, terms):
+    """Returns sums of few bins, with the terms of one row."""
+    second, third = _edges(few)
     return (
-        _added(v < second, sums[0], of_piece),
-        _added((v >= second) & (v < third), sums[1], of_piece),
-        _added(v >= third, sums[2], of_piece),
+        _added(v < second, sums[0], terms),
+        _added((v >= second) & (v < third), sums[1], terms),
+        _added(v >= third, sums[2], terms),
     )
-
-
-@_inlined
-def _move(sums, k, of_table, d, column, mask):
-    """Adds sums of one piece in double precision."""
-    place = k * GRADIENTS * d + column
-    for one in sums:
-        store(of_table, place, mask, load(of_table, place, mask) + double(one))
-        place += d
 
 
 @_inlined
 def _move_few(sums, low, high, of_table, d, column, mask):
-    _move(sums[0], low, of_table, d, column, mask)
-    _move(sums[1], min(low + 1, high), of_table, d, column, mask)
-    _move(sums[2], high, of_table, d, column, mask)
+    """Adds sums of few bins in double precision."""
+    for j in range(_FEW):
+        place = min(low + j, high) * GRADIENTS * d + column
+        for one in sums[j]:
+            store(of_table, place, mask, load(of_table, place, mask) + double(one))
+            place += d
 
 
 @_inlined
-def _add_many(sums, number, low, high, gradients):
-    """Adds the gradients of one row to those of its pieces, of which lanes have few."""
+def _add_many(sums, number, low, high, terms):
+    """Adds the terms of one row to the sums of its bins, of which lanes have few."""
     everything = first(LANES)
     for k in range(low, high + 1):
         there, place = number == np.float32(k), k * GRADIENTS * LANES
         if any_of(there):
-            for one in gradients:
-                store(sums, place, everything, load(sums, place, everything) + where(there, one, _ZERO))
+            found = _added(there, _sums_of(sums, place), terms)
+            for one in found:
+                store(sums, place, everything, one)
                 place += LANES
 
 
 @_inlined
-def _move_many(sums, low, high, of_table, d, column, mask):
-    """Adds sums of some pieces in double precision, and starts again from 0."""
+def _sums_of(sums, place):
     everything = first(LANES)
-    for k in range(low, high + 1):
-        for q in range(GRADIENTS):
-            place, own = (k * GRADIENTS + q) * d + column, (k * GRADIENTS + q) * LANES
-            store(of_table, place, mask, load(of_table, place, mask) + double(load(sums, own, everything)))
-            store(sums, own, everything, fill(_ZERO))
+    return (
+        load(sums, place, everything),
+        load(sums, place + LANES, everything),
+        load(sums, place + 2 * LANES, everything),
+        load(sums, place + 3 * LANES, everything),
+        load(sums, place + 4 * LANES, everything),
+    )
+
+
+@_inlined
+def _move_many(sums, low, high, of_table, d, column, mask):
+    """Adds sums of some bins in double precision, and starts again from 0."""
+    everything = first(LANES)
+    for k in range(low * GRADIENTS, (high + 1) * GRADIENTS):
+        place = k * d + column
+        store(of_table, place, mask, load(of_table, place, mask) + double(load(sums, k * LANES, everything)))
+        store(sums, k * LANES, everything, fill(_ZERO))
+
+
+@_inlined
+def _add_beyond(v, g, own, tails):
+    """Returns sums of gradients times distances beyond the ends, with those of one row."""
+    return tails[0] + g * minimum(_ZERO, v - own[0]), tails[1] + g * maximum(_ZERO, v - own[1])
+
+
+@_inlined
+def _move_tails(tails, of_slopes, d, column, mask):
+    store(of_slopes, column, mask, load(of_slopes, column, mask) + double(tails[0]))
+    store(of_slopes, d + column, mask, load(of_slopes, d + column, mask) + double(tails[1]))
 
 
 @njit
-def _gradients(x, begin, end, table, c, gradient, is_inverse, result, of_table, sums, few):
-    """Writes the gradient by rows, and adds those by pieces, in some lanes."""
-    d, pieces, mask = x.shape[1], table.shape[0], first(x.shape[1] - c)
-    x, table, gradient, result = address(x), address(table), address(gradient), address(result)
-    of_table, sums, few = address(of_table), address(sums), address(few)
-    low, high = _range(_extent(x, begin, end, d, c, mask), 0, table, pieces, d, c, mask)
+def _gradients(
+    x, rows, bounds, start, stop, s, table, ends, c, is_inverse, gradient, result, of_table, of_slopes, sums, few
+):
+    """Writes the gradient by some rows, from that by their sums, and adds those by bins and by slopes beyond."""
+    (n, d), bins = x.shape, table.shape[0]
+    last, mask = n - 1, first(d - c)
+    x, rows, bounds, table, ends = address(x), address(rows), address(bounds), address(table), address(ends)
+    gradient, result, sums, few = address(gradient), address(result), address(sums), address(few)
+    of_table, of_slopes, own = address(of_table), address(of_slopes), _ends_of(ends, d, c, mask)
+    extent = _extent_of_sets(x, rows, start, stop, d, c, mask)
+    low, high, some_beyond = _range(extent, own, table, bins, d, c, mask)
+    tails = fill(_ZERO), fill(_ZERO)
     if high - low < _FEW:
         _keep(table, low, high, d, c, mask, few)
         totals = _zeros(), _zeros(), _zeros()
-        for i in range(begin, end):
-            v, g = load(x, i * d + c, mask), load(gradient, i * d + c, mask)
-            found, of_piece = _slopes(v, g, _one_of(v, 0, few), is_inverse)
-            store(result, i * d + c, mask, found)
-            totals = _add(v, few, totals, of_piece)
+        while start < stop:
+            g, end = load(gradient, s * d + c, mask), min(item(bounds, s + 1), stop)
+            for i in range(start, end):
+                row = item(rows, i) * d + c
+                fetch(x, item(rows, min(i + _BLOCK, last)) * d + c)
+                fetch(result, item(rows, min(i + 4 * AHEAD, last)) * d + c)
+                v = load(x, row, mask)
+                one = _one_of(v, few)
+                z = (v - one[0]) * one[1]
+                if some_beyond:
+                    z = _within(v, z, own)
+                found, terms = _slopes(z, g, one, is_inverse)
+                if some_beyond:
+                    tails = _add_beyond(v, _ZERO - found if is_inverse else g, own, tails)
+                store(result, row, mask, found)
+                totals = _add(v, few, totals, terms)
+            start = end
+            s += 1
         _move_few(totals, low, high, of_table, d, c, mask)
     else:
-        for i in range(begin, end):
-            v, g = load(x, i * d + c, mask), load(gradient, i * d + c, mask)
-            piece, number = _one_of_many(v, 0, table, low, high, d, c, mask)
-            found, of_piece = _slopes(v, g, piece, is_inverse)
-            store(result, i * d + c, mask, found)
-            _add_many(sums, number, low, high, of_piece)
+        while start < stop:
+            g, end = load(gradient, s * d + c, mask), min(item(bounds, s + 1), stop)
+            for i in range(start, end):
+                row = item(rows, i) * d + c
+                fetch(x, item(rows, min(i + _BLOCK, last)) * d + c)
+                fetch(result, item(rows, min(i + 4 * AHEAD, last)) * d + c)
+                v = load(x, row, mask)
+                one, number = _one_of_many(v, table, low, high, d, c, mask)
+                found, terms = _slopes(_within(v, (v - one[0]) * one[1], own), g, one, is_inverse)
+                store(result, row, mask, found)
+                _add_many(sums, number, low, high, terms)
+                tails = _add_beyond(v, _ZERO - found if is_inverse else g, own, tails)
+            start = end
+            s += 1
         _move_many(sums, low, high, of_table, d, c, mask)
+    _move_tails(tails, of_slopes, d, c, mask)
 
 
 @compiled
-def spline_gradient(x, table, gradient, is_inverse, result, of_table):
-    """Writes the gradient by rows of x, and adds those by pieces, with shape (pieces, GRADIENTS, d), double precision.
+def spline_gradient(x, rows, bounds, table, ends, is_inverse, gradient, result, of_table, of_slopes):
+    """Writes the gradient by rows of x, and adds those by bins and by slopes beyond, in double precision.
 
     Arguments:
         x: Rows of the axis from which splines map.
-        table: Pieces of the splines.
-        gradient: Gradient by the values of splines; by x if ``is_inverse``.
-        is_inverse: Whether x is the result: then the gradient by rows is that by the values of splines.
+        rows: Order of the rows by sets.
+        bounds: Ends of the sets in that order.
+        table: Bins of the splines, for gradients.
+        ends: Ends of all bins.
+        is_inverse: Whether x is the result, and a set one row: then the gradient by rows is that by the values of
+            splines.
+        gradient: Gradient by the sums of the values of splines over sets; by x if ``is_inverse``.
         result: Gradient by rows, written.
-        of_table: Gradients by pieces.
+        of_table: Sums of the gradients of each bin, with shape (bins, GRADIENTS, d).
+        of_slopes: Gradients by the slopes below and above all bins, with shape (2, d).
     """
-    n, sums, few = len(x), buffer(len(table) * GRADIENTS), buffer(_FEW * ROWS)
-    sums[:] = _ZERO
-    for begin in range(0, n, _BLOCK):
-        for c in range(0, x.shape[1], LANES):
-            _gradients(x, begin, min(begin + _BLOCK, n), table, c, gradient, is_inverse, result, of_table, sums, few)
-
-
-@njit
-def _sum_gradients(x, rows, ends, start, stop, s, table, c, gradient, result, of_table, sums, few):
-    """Writes the gradient by some rows, from that by their sums, and adds those by pieces."""
-    (n, d), pieces = x.shape, table.shape[0]
-    last, mask = n - 1, first(d - c)
-    x, rows, ends, table, gradient = address(x), address(rows), address(ends), address(table), address(gradient)
-    result, of_table, sums, few = address(result), address(of_table), address(sums), address(few)
-    low, high = _range(_extent_of_sets(x, rows, start, stop, last, d, c, mask), 0, table, pieces, d, c, mask)
-    if high - low < _FEW:
-        _keep(table, low, high, d, c, mask, few)
-        totals = _zeros(), _zeros(), _zeros()
-        while start < stop:
-            g, end = load(gradient, s * d + c, mask), min(item(ends, s + 1), stop)
-            for i in range(start, end):
-                row = item(rows, i) * d + c
-                fetch(result, item(rows, min(i + AHEAD, last)) * d + c)
-                v = load(x, row, mask)
-                found, of_piece = _slopes(v, g, _one_of(v, 0, few), False)
-                store(result, row, mask, found)
-                totals = _add(v, few, totals, of_piece)
-            start = end
-            s += 1
-        _move_few(totals, low, high, of_table, d, c, mask)
-    else:
-        while start < stop:
-            g, end = load(gradient, s * d + c, mask), min(item(ends, s + 1), stop)
-            for i in range(start, end):
-                row = item(rows, i) * d + c
-                fetch(result, item(rows, min(i + AHEAD, last)) * d + c)
-                v = load(x, row, mask)
-                piece, number = _one_of_many(v, 0, table, low, high, d, c, mask)
-                found, of_piece = _slopes(v, g, piece, False)
-                store(result, row, mask, found)
-                _add_many(sums, number, low, high, of_piece)
-            start = end
-            s += 1
-        _move_many(sums, low, high, of_table, d, c, mask)
-
-
-@compiled
-def spline_sum_gradient(x, rows, ends, table, gradient, result, of_table):
-    """Writes the gradient by rows of x, from that by sums of sets, and adds those by pieces."""
     sums, few, s = buffer(len(table) * GRADIENTS), buffer(_FEW * ROWS), 0
     sums[:] = _ZERO
-    for start in range(ends[0], ends[-1], _BLOCK):
-        stop = min(start + _BLOCK, ends[-1])
-        while ends[s + 1] <= start:
+    for start in range(bounds[0], bounds[-1], _BLOCK):
+        stop = min(start + _BLOCK, bounds[-1])
+        while bounds[s + 1] <= start:
             s += 1
         for c in range(0, x.shape[1], LANES):
-            _sum_gradients(x, rows, ends, start, stop, s, table, c, gradient, result, of_table, sums, few)
+            _gradients(
+                x, rows, bounds, start, stop, s, table, ends, c, is_inverse, gradient, result, of_table, of_slopes,
+                sums, few,
+            )  # fmt: skip
