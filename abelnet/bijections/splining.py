@@ -276,16 +276,23 @@ def spline_sum(x, rows, bounds, table, ends, result):
 
 
 @_inlined
-def _slopes(z, g, one, is_inverse):
-    """Returns the gradient by rows from that by values of splines, and the factors of what is added to sums.
-
-    If ``is_inverse``, values are given, and g is the gradient by where they are.
-    """
+def _shape(z, one):
+    """Returns what the gradient by a value and the terms of its sums consist of."""
     _, _, mean, _, p, q = one
     r = _ONE - z
     both, rr, zz = z * r, r * r, z * z
     over = _ONE / ((rr + zz) + (p + q) * both)
-    factor, slope = over * over, mean * (p * rr + (q * zz + _TWO * both))
+    return over, mean * (p * rr + (q * zz + _TWO * both)), rr, both, zz
+
+
+@_inlined
+def _slopes(g, shape, is_inverse):
+    """Returns the gradient by rows from that by values of splines, and the factors of what is added to sums.
+
+    If ``is_inverse``, values are given, and g is the gradient by where they are.
+    """
+    over, slope, rr, both, zz = shape
+    factor = over * over
     if is_inverse:  # x is the result, by the gradient of which that of rows is divided by the slope
         found = g / (slope * factor)
         factor = (_ZERO - found) * factor
@@ -382,6 +389,42 @@ def _move_tails(tails, of_slopes, d, column, mask):
     store(of_slopes, d + column, mask, load(of_slopes, d + column, mask) + double(tails[1]))
 
 
+@_inlined
+def _shape_of_few(x, place, mask, some_beyond, own, few):
+    """Returns the value at a place and its shape, if it is in one of few bins, or beyond."""
+    v = load(x, place, mask)
+    one = _one_of(v, few)
+    z = (v - one[0]) * one[1]
+    if some_beyond:
+        z = _within(v, z, own)
+    return v, _shape(z, one)
+
+
+@_inlined
+def _gradients_of_few(
+    x, rows, bounds, start, stop, s, d, c, last, mask, some_beyond, is_inverse, own, few, gradient, result
+):
+    """Writes the gradient by some rows that are in few bins, or beyond; returns the sums of bins and tails."""
+    tails, totals = (fill(_ZERO), fill(_ZERO)), (_zeros(), _zeros(), _zeros())
+    v, shape = _shape_of_few(x, item(rows, start) * d + c, mask, some_beyond, own, few)
+    while start < stop:
+        g, end = load(gradient, s * d + c, mask), min(item(bounds, s + 1), stop)
+        for i in range(start, end):
+            # The next row is begun before this one is finished: it need not wait for divisions.
+            following = _shape_of_few(x, item(rows, min(i + 1, last)) * d + c, mask, some_beyond, own, few)
+            fetch(x, item(rows, min(i + _BLOCK, last)) * d + c)
+            fetch(result, item(rows, min(i + 4 * AHEAD, last)) * d + c)
+            found, terms = _slopes(g, shape, is_inverse)
+            if some_beyond:
+                tails = _add_beyond(v, _ZERO - found if is_inverse else g, own, tails)
+            store(result, item(rows, i) * d + c, mask, found)
+            totals = _add(v, few, totals, terms)
+            v, shape = following
+        start = end
+        s += 1
+    return totals, tails
+
+
 @njit
 def _gradients(
     x, rows, bounds, start, stop, s, table, ends, c, is_inverse, gradient, result, of_table, of_slopes, sums, few
@@ -397,25 +440,14 @@ def _gradients(
     tails = fill(_ZERO), fill(_ZERO)
     if high - low < _FEW:
         _keep(table, low, high, d, c, mask, few)
-        totals = _zeros(), _zeros(), _zeros()
-        while start < stop:
-            g, end = load(gradient, s * d + c, mask), min(item(bounds, s + 1), stop)
-            for i in range(start, end):
-                row = item(rows, i) * d + c
-                fetch(x, item(rows, min(i + _BLOCK, last)) * d + c)
-                fetch(result, item(rows, min(i + 4 * AHEAD, last)) * d + c)
-                v = load(x, row, mask)
-                one = _one_of(v, few)
-                z = (v - one[0]) * one[1]
-                if some_beyond:
-                    z = _within(v, z, own)
-                found, terms = _slopes(z, g, one, is_inverse)
-                if some_beyond:
-                    tails = _add_beyond(v, _ZERO - found if is_inverse else g, own, tails)
-                store(result, row, mask, found)
-                totals = _add(v, few, totals, terms)
-            start = end
-            s += 1
+        if some_beyond | is_inverse:
+            totals, tails = _gradients_of_few(
+                x, rows, bounds, start, stop, s, d, c, last, mask, some_beyond, is_inverse, own, few, gradient, result
+            )
+        else:  # by a loop without branches
+            totals, tails = _gradients_of_few(
+                x, rows, bounds, start, stop, s, d, c, last, mask, False, False, own, few, gradient, result
+            )
         _move_few(totals, low, high, of_table, d, c, mask)
     else:
         while start < stop:
@@ -426,7 +458,7 @@ def _gradients(
                 fetch(result, item(rows, min(i + 4 * AHEAD, last)) * d + c)
                 v = load(x, row, mask)
                 one, number = _one_of_many(v, table, low, high, d, c, mask)
-                found, terms = _slopes(_within(v, (v - one[0]) * one[1], own), g, one, is_inverse)
+                found, terms = _slopes(g, _shape(_within(v, (v - one[0]) * one[1], own), one), is_inverse)
                 store(result, row, mask, found)
                 _add_many(sums, number, low, high, terms)
                 tails = _add_beyond(v, _ZERO - found if is_inverse else g, own, tails)
