@@ -335,8 +335,9 @@ class _Compiled(torch.autograd.Function):
         x, *parameters, result = ctx.saved_tensors
         if torch.is_grad_enabled():  # of higher order
 
-            def plain(x: Tensor, *parameters: Tensor) -> Tensor:
-                return (inverses if ctx.is_inverse else values)(x, *knots(*parameters, *ctx.limits))
+            def plain(x: Tensor, widths: Tensor, heights: Tensor, slopes: Tensor, line: Tensor | None) -> Tensor:
+                found = knots(widths, heights, slopes, line, *ctx.limits)
+                return (inverses if ctx.is_inverse else values)(x, *found)
 
             return *composed_gradients(plain, (x, *parameters), gradient), None, None
         bins, of_x, sums = ctx.bins, torch.empty(x.shape), ctx.bins.sums()
@@ -373,8 +374,9 @@ class _Summed(torch.autograd.Function):
         x, *parameters = ctx.saved_tensors
         if torch.is_grad_enabled():  # of higher order
 
-            def plain(x: Tensor, *parameters: Tensor) -> Tensor:
-                total: Tensor = ctx.multisets.sum(values(x, *knots(*parameters, *ctx.limits)))
+            def plain(x: Tensor, widths: Tensor, heights: Tensor, slopes: Tensor, line: Tensor | None) -> Tensor:
+                found = knots(widths, heights, slopes, line, *ctx.limits)
+                total: Tensor = ctx.multisets.sum(values(x, *found))
                 return total.reshape(gradient.shape)
 
             return *composed_gradients(plain, (x, *parameters), gradient), None, None, None
