@@ -155,3 +155,21 @@ def test_nan_stays() -> None:
     with torch.no_grad():
         for y in (spline(x), spline.inverse(x)):
             assert y.isnan().nonzero().tolist() == [[3, 5]]
+
+
+def test_results_do_not_depend_on_the_rest_of_a_batch() -> None:
+    spline, x = spline_and_values(0.3)
+    index, others = torch.arange(400).repeat_interleave(10), x.clone()
+    others[::40] *= 100  # an element of every fourth set is in another bin, or beyond all
+    alone = (torch.arange(400) % 4 != 0).repeat_interleave(10)
+
+    def results(x: Tensor) -> list[Tensor]:
+        u = x.clone().requires_grad_()
+        sums = spline.summed(u, Multisets(u, DIM, index=index, dim_size=400))
+        sums.square().sum().backward()
+        assert u.grad is not None
+        return [u.grad, sums.detach().repeat_interleave(10, 0), *run(spline, "forward", x, True)[:2]]
+
+    for one, other in zip(results(x), results(others), strict=True):
+        assert torch.equal(one[alone], other[alone])
+        assert not torch.equal(one, other)
