@@ -11,13 +11,10 @@ from __future__ import annotations
 __all__ = [
     "AHEAD",
     "BLOCK",
-    "GROUP",
     "LN_2",
-    "ROOM",
     "TINY",
     "buffer",
     "compiled",
-    "end_of_group",
     "extreme",
     "extreme_gradient",
     "log_sum",
@@ -68,9 +65,7 @@ BLOCK = 64
 # Largest number of dimensions: of more, what kernels need of a set does not stay in the cache.
 LARGEST_DIM = 1024
 # Rows that are fetched ahead.
-AHEAD = 12
-# Sets and rows that are folded one after the other before their laws are computed: then nothing waits for a result.
-GROUP, ROOM = 16, 40
+AHEAD = 32
 # Partial products within these limits neither overflow nor vanish, and nor do the products of all others.
 _LEAST, _MOST = 1e-100, 1e100
 # Partial products within these are differences from 1 without loss.
@@ -194,54 +189,31 @@ def sum_of_powers(read, begin, count, extreme, rate):
     return single(whole)
 
 
-@njit(forceinline=True)
-def end_of_group(ends, begin, sets, room):
-    """Returns the set after the last that is folded together with one: all are in the cache."""
-    end = begin + 1
-    while end < min(sets, begin + GROUP) and item(ends, end + 1) - item(ends, begin) <= room:
-        end += 1
-    return end
-
-
-@njit(forceinline=True)
-def _read(x, rows, start, stop, last, d, c, mask, sign, least, logs, read, at):
-    """Writes a set, or its logarithms, from a place on; returns its extreme."""
-    # A set of zeros, or of nothing, has a logarithm that is as good as -inf, but finite.
-    extreme, everything = fill(-_FAR), first(LANES)
-    for i in range(start, stop):
-        fetch(x, item(rows, min(i + AHEAD, last)) * d + c)
-        u = load(x, item(rows, i) * d + c, mask)
-        if logs:
-            u = log2(maximum(u, least))
-        store(read, (at + i - start) * LANES, everything, u)
-        extreme = maximum(sign * u, extreme)
-    return sign * extreme
-
-
 @njit
 def _log_sum_exp(x, rows, ends, given, logs, exponent, top, total, result, read):
-    d, sets, last, unit = x.shape[1], len(ends) - 1, len(rows) - 1, LN_2 if logs else _ONE
-    begin, room = 0, len(read)
-    x, rows, ends, given, read = address(x), address(rows), address(ends), address(given), address(read)
+    d, last, unit = x.shape[1], len(rows) - 1, LN_2 if logs else _ONE
+    x, rows, given, read = address(x), address(rows), address(given), address(read)
     top, total, result = address(top), address(total), address(result)
-    while begin < sets:
-        end, base = end_of_group(ends, begin, sets, room), item(ends, begin)
+    for s in range(len(ends) - 1):
+        start, stop = ends[s], ends[s + 1]
+        log_count = exponent * np.float32(math.log2(max(stop - start, 1)))
         for c in range(0, d, LANES):
-            mask = first(d - c)
+            mask, place = first(d - c), s * d + c
             sign, rate, least = load(given, c, mask), load(given, d + c, mask), load(given, 2 * d + c, mask)
-            for s in range(begin, end):
-                start, stop = item(ends, s), item(ends, s + 1)
-                extreme = _read(x, rows, start, stop, last, d, c, mask, sign, least, logs, read, start - base)
-                store(top, s * d + c, mask, extreme)
-            for s in range(begin, end):
-                start, count = item(ends, s), item(ends, s + 1) - item(ends, s)
-                powers = sum_of_powers(read, start - base, count, load(top, s * d + c, mask), rate)
-                store(total, s * d + c, mask, maximum(powers, TINY))
-            for s in range(begin, end):
-                log_count = exponent * np.float32(math.log2(max(item(ends, s + 1) - item(ends, s), 1)))
-                powers = log2(load(total, s * d + c, mask)) - log_count
-                store(result, s * d + c, mask, unit * (load(top, s * d + c, mask) + powers / rate))
-        begin = end
+            # A set of zeros, or of nothing, has a logarithm that is as good as -inf, but finite.
+            extreme, everything = fill(-_FAR), first(LANES)
+            for i in range(start, stop):
+                fetch(x, item(rows, min(i + AHEAD, last)) * d + c)
+                u = load(x, item(rows, i) * d + c, mask)
+                if logs:
+                    u = log2(maximum(u, least))
+                store(read, (i - start) * LANES, everything, u)
+                extreme = maximum(sign * u, extreme)
+            extreme = sign * extreme
+            powers = maximum(sum_of_powers(read, 0, stop - start, extreme, rate), TINY)
+            store(top, place, mask, extreme)
+            store(total, place, mask, powers)
+            store(result, place, mask, unit * (extreme + (log2(powers) - log_count) / rate))
 
 
 @compiled
@@ -255,7 +227,7 @@ def log_sum_exp(x, rows, ends, given, logs, exponent, top, total, result):
         top: What elements of each set are measured from; a binary logarithm if ``logs``. Written.
         total: Sum of the powers of 2. Written.
     """
-    _log_sum_exp(x, rows, ends, given, logs, exponent, top, total, result, buffer(max(longest(ends), ROOM)))
+    _log_sum_exp(x, rows, ends, given, logs, exponent, top, total, result, buffer(longest(ends)))
 
 
 @njit

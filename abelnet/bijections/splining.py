@@ -413,7 +413,7 @@ def _gradients_of_few(
             # The next row is begun before this one is finished: it need not wait for divisions.
             following = _shape_of_few(x, item(rows, min(i + 1, last)) * d + c, mask, some_beyond, own, few)
             fetch(x, item(rows, min(i + _BLOCK, last)) * d + c)
-            fetch(result, item(rows, min(i + 4 * AHEAD, last)) * d + c)
+            fetch(result, item(rows, min(i + AHEAD, last)) * d + c)
             found, terms = _slopes(g, shape, is_inverse)
             if some_beyond:
                 tails = _add_beyond(v, _ZERO - found if is_inverse else g, own, tails)
@@ -455,7 +455,7 @@ def _gradients(
             for i in range(start, end):
                 row = item(rows, i) * d + c
                 fetch(x, item(rows, min(i + _BLOCK, last)) * d + c)
-                fetch(result, item(rows, min(i + 4 * AHEAD, last)) * d + c)
+                fetch(result, item(rows, min(i + AHEAD, last)) * d + c)
                 v = load(x, row, mask)
                 one, number = _one_of_many(v, table, low, high, d, c, mask)
                 found, terms = _slopes(g, _shape(_within(v, (v - one[0]) * one[1], own), one), is_inverse)

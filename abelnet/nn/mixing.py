@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numba import njit
 
-from abelnet.kernels import GROUP, ROOM, buffer, compiled, end_of_group, longest, move, sum_of_powers
+from abelnet.kernels import buffer, compiled, longest, move, sum_of_powers
 from abelnet.lanes import (
     LANES,
     address,
@@ -59,6 +59,8 @@ _FLAT, _AT_HIGH, _AT_LOW, _OF_FACTORS, _OF_POLYNOMIAL, _OF_LOGS, _OF_POWERS = ra
 _SHARES = _OF_POWERS + _SUMS
 # Rows, and sets, whose sum is rounded to single precision; sums of more are added in double precision.
 _BLOCK = 64
+# Sets and rows that are folded one after the other before their laws are computed: then nothing waits for a result.
+_GROUP, _ROOM = 16, 40
 # Rows that are fetched ahead.
 _AHEAD = 16
 inlined = njit(forceinline=True)
@@ -242,6 +244,15 @@ def _fold(x, rows, start, stop, last, d, c, mask, given, use, use_logs, is_kept,
 
 
 @inlined
+def _end_of_group(ends, begin, sets, room):
+    """Returns the set after the last that is folded together with one: all are in the cache."""
+    end = begin + 1
+    while end < min(sets, begin + _GROUP) and item(ends, end + 1) - item(ends, begin) <= room:
+        end += 1
+    return end
+
+
+@inlined
 def _mixed(known, s, number, d, c, mask, given, inverses, use, limit):
     """Returns the weighted results of laws."""
     mixed, count, log_count = fill(_ZERO), np.float32(number), np.float32(math.log2(number))
@@ -274,7 +285,7 @@ def _mix(x, rows, ends, given, inverses, use, limit, result, z, logs, known):
     z, logs, known, result = address(z), address(logs), address(known), address(result)
     use_logs = use[3] | use[_USE_SUMS + EXPONENTIALS :].any()
     while begin < sets:
-        end, base = end_of_group(ends, begin, sets, room), item(ends, begin)
+        end, base = _end_of_group(ends, begin, sets, room), item(ends, begin)
         for c in range(0, d, LANES):
             mask = first(d - c)
             for s in range(begin, end):
@@ -302,8 +313,8 @@ def mix(x, rows, ends, given, use, limit, result):
         limit: Size beyond which results of laws are cut off.
         result: Shape (B, d), written.
     """
-    room = max(longest(ends), ROOM)
-    z, logs, known = buffer(room), buffer(room), buffer(GROUP * _KNOWN)
+    room = max(longest(ends), _ROOM)
+    z, logs, known = buffer(room), buffer(room), buffer(_GROUP * _KNOWN)
     _mix(x, rows, ends, given, _ONE / given[_RATE:_WEIGHT], use, limit, result, z, logs, known)
 
 
@@ -444,7 +455,7 @@ def _mix_gradient(
     sums, result, gradient = address(sums), address(result), address(gradient)
     use_logs = use[3] | use[_USE_SUMS + EXPONENTIALS :].any()
     while begin < sets:
-        end, base = end_of_group(ends, begin, sets, room), item(ends, begin)
+        end, base = _end_of_group(ends, begin, sets, room), item(ends, begin)
         for c in range(0, d, LANES):
             mask = first(d - c)
             for s in range(begin, end):
@@ -479,9 +490,9 @@ def mix_gradient(x, rows, ends, given, use, limit, gradient, result, of_given):
 
     Gradients by rates and exponents are in units of log 2, those by weights of the products with units.
     """
-    room, inverses = max(longest(ends), ROOM), _ONE / given[_RATE:_WEIGHT]
+    room, inverses = max(longest(ends), _ROOM), _ONE / given[_RATE:_WEIGHT]
     z, logs, powers, sums = buffer(room), buffer(room), buffer(_SUMS * room), np.zeros(given.shape, np.float32)
-    known, shares = buffer(GROUP * _KNOWN), buffer(GROUP * _SHARES)
+    known, shares = buffer(_GROUP * _KNOWN), buffer(_GROUP * _SHARES)
     powers[:], shares[:] = _ZERO, _ZERO  # those of laws that are not used
     for begin in range(0, len(ends) - 1, _BLOCK):
         some = slice(begin, begin + _BLOCK)
