@@ -344,15 +344,13 @@ def _move_few(sums, low, high, of_table, d, column, mask):
 
 @_inlined
 def _add_many(sums, number, low, high, terms):
-    """Adds the terms of one row to the sums of its bins, of which lanes have few."""
+    """Adds the terms of one row to the sums of its bins."""
     everything = first(LANES)
     for k in range(low, high + 1):
         there, place = number == np.float32(k), k * GRADIENTS * LANES
-        if any_of(there):
-            found = _added(there, _sums_of(sums, place), terms)
-            for one in found:
-                store(sums, place, everything, one)
-                place += LANES
+        for one in _added(there, _sums_of(sums, place), terms):  # a branch would cost more than what it may save
+            store(sums, place, everything, one)
+            place += LANES
 
 
 @_inlined
