@@ -65,7 +65,7 @@ BLOCK = 64
 # Largest number of dimensions: of more, what kernels need of a set does not stay in the cache.
 LARGEST_DIM = 1024
 # Rows that are fetched ahead.
-AHEAD = 12
+AHEAD = 32
 # Partial products within these limits neither overflow nor vanish, and nor do the products of all others.
 _LEAST, _MOST = 1e-100, 1e100
 # Partial products within these are differences from 1 without loss.

@@ -361,6 +361,13 @@ def _polynomial(builder, f, coefficients):
     return highest
 
 
+def _long_polynomial(builder, f, coefficients):
+    """Returns a polynomial of even degree by its even and odd terms, which need not wait for each other."""
+    square = builder.fmul(f, f, flags=_FLAGS)
+    even, odd = _polynomial(builder, square, coefficients[::2]), _polynomial(builder, square, coefficients[1::2])
+    return builder.fadd(builder.fmul(odd, f, flags=_FLAGS), even, flags=_FLAGS)
+
+
 @intrinsic
 def exp2(_, t):
     """Returns 2^t within 2 units in the last place for t < 127, from 2^-126 on."""
@@ -388,7 +395,7 @@ def log2(_, x):
         exponent = builder.ashr(builder.sub(bits, _constant(_SQRT_HALF, _INT)), _constant(23, _INT))
         mantissa = builder.sub(bits, builder.shl(exponent, _constant(23, _INT)))
         f = builder.fsub(builder.bitcast(mantissa, vector), _constant(1.0))
-        value = builder.fmul(_polynomial(builder, f, _LOGARITHM), f, flags=_FLAGS)
+        value = builder.fmul(_long_polynomial(builder, f, _LOGARITHM), f, flags=_FLAGS)
         return builder.fadd(builder.sitofp(exponent, vector), value, flags=_FLAGS)
 
     return SINGLE(x), generate

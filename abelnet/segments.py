@@ -95,7 +95,7 @@ class Segments:
         if kernels is not None:
             rows, ends, is_ascending = kernels.order_by_set(index.detach().contiguous().numpy(), count)
             self._rows, self._ends = torch.from_numpy(rows), torch.from_numpy(ends)
-            self.sizes = self._ends.diff()
+            self.sizes = self._ends[1:] - self._ends[:-1]
             self.order = None if is_ascending else self._rows
         else:
             self.sizes = torch.bincount(index, minlength=count)

@@ -133,6 +133,10 @@ class Bijection(Configurable, nn.Module, ABC):
         """
         return multisets.sum(self(x if line is None else line[0] * x + line[1]))
 
+    def inverse_through(self, y: Tensor, line: Line) -> Tensor:
+        """Returns :math:`x` with :math:`f(a x + b) = y`; arguments are those of :meth:`inverse` and :meth:`summed`."""
+        return (self.inverse(y) - line[1]) / line[0]
+
     @abstractmethod
     def log_abs_det(self, x: Tensor) -> Tensor:
         r"""Returns the log-determinant :math:`\log |\det \partial f / \partial x|`, with shape :math:`(*)`."""

@@ -80,8 +80,15 @@ class Chain(Bijection):
             bijection.reset_parameters(own)
 
     def inverse(self, y: Tensor) -> Tensor:
-        for bijection in reversed(list(self)):
-            y = bijection.inverse(y)
+        parts = list(self)
+        while parts:
+            last = parts.pop()
+            line = parts[-1].line if parts else None
+            if line is None:
+                y = last.inverse(y)
+            else:
+                y = last.inverse_through(y, line)
+                parts.pop()
         return y
 
     def summed(self, x: Tensor, multisets: Multisets, line: Line | None = None) -> Tensor:
@@ -197,11 +204,15 @@ class Chain(Bijection):
 
 def _image(bijection: Bijection, region: Region) -> Region:
     """Returns the image of a region under a bijection."""
+    if _is_everywhere(region):
+        return bijection.codomain
     return _carried(bijection.forward, bijection.domain, bijection.codomain, region, bijection)
 
 
 def _preimage(bijection: Bijection, region: Region) -> Region:
     """Returns the preimage of a region under a bijection."""
+    if _is_everywhere(region):
+        return bijection.domain
     return _carried(bijection.inverse, bijection.codomain, bijection.domain, region, bijection)
 
 
@@ -210,8 +221,6 @@ def _carried(
     function: Callable[[Tensor], Tensor], source: Region, target: Region, region: Region, bijection: Bijection
 ) -> Region:
     """Maps a region by monotonic curves; where it exceeds their source, the result extends to the end of the target."""
-    if _is_everywhere(region):
-        return target
     if not bijection.is_elementwise:
         raise AbelnetError(f"domain: expected elementwise bijections if it is bounded, got {type(bijection).__name__}")
     corners = (torch.as_tensor(end, dtype=torch.float64).expand(bijection.dim) for end in (*source, *target, *region))
@@ -231,4 +240,4 @@ def _carried(
 
 
 def _is_everywhere(region: Region) -> bool:
-    return all(bool(torch.as_tensor(end).isinf().all()) for end in region)
+    return region is EVERYWHERE or all(bool(torch.as_tensor(end).isinf().all()) for end in region)

@@ -6,17 +6,17 @@ __all__ = ["RationalQuadraticSpline", "spline_through"]
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from abelnet.bijections.base import Elementwise, Line
 from abelnet.bijections.chain import Chain
 from abelnet.bijections.elementwise import Affine
 from abelnet.bijections.pieces import Pieces
+from abelnet.bijections.rational import find, inverses, knots, values, with_tails
 from abelnet.checks import check_count, check_values
 from abelnet.errors import AbelnetError
 from abelnet.multisets import Multisets
@@ -25,29 +25,6 @@ from abelnet.symbols import symbolic_number
 
 if TYPE_CHECKING:
     from sympy import Expr
-
-
-# Comparisons of values and edges from which edges are compared one at a time, and edges from which they are bisected.
-_LARGE, _MANY = 1 << 19, 30
-
-
-class _Bin(NamedTuple):
-    """Bin of a value: its corners, the slopes there, and its mean slope."""
-
-    x0: Tensor
-    width: Tensor
-    y0: Tensor
-    height: Tensor
-    slope0: Tensor
-    slope1: Tensor
-
-    @property
-    def mean(self) -> Tensor:
-        return self.height / self.width
-
-    @property
-    def bend(self) -> Tensor:
-        return self.slope0 + self.slope1 - 2 * self.mean
 
 
 class RationalQuadraticSpline(Elementwise):
@@ -106,38 +83,36 @@ class RationalQuadraticSpline(Elementwise):
 
     def forward(self, x: Tensor) -> Tensor:
         check_values("x", x, self.dim)
-        xs, ys, slopes = self._knots()
-        if has_kernels(x, xs):
-            return _compiled(x, (xs, ys, slopes), False)
-        return _values(x, xs, ys, slopes)
+        return _compiled(x, self, None, False) if has_kernels(x, *self.parameters()) else values(x, *self._knots())
 
     def inverse(self, y: Tensor) -> Tensor:
+        return self.inverse_through(y, None)
+
+    def inverse_through(self, y: Tensor, line: Line | None) -> Tensor:
         check_values("y", y, self.dim)
-        xs, ys, slopes = self._knots()
-        if has_kernels(y, xs):
-            return _compiled(y, (xs, ys, slopes), True)
-        return _inverses(y, xs, ys, slopes)
+        if has_kernels(y, *self.parameters()):
+            return _compiled(y, self, line, True)
+        x = inverses(y, *self._knots())
+        return x if line is None else (x - line[1]) / line[0]
 
     def summed(self, x: Tensor, multisets: Multisets, line: Line | None = None) -> Tensor:
-        xs, ys, slopes = self._knots()
-        found = multisets.kernels(x, xs) if xs.dtype == x.dtype else None
+        parameters = list(self.parameters())
+        found = multisets.kernels(x, *parameters) if parameters[0].dtype == x.dtype else None
         if found is None:
             return super().summed(x, multisets, line)
         check_values("x", x, self.dim)
-        if line is not None:  # which only moves the knots
-            scale, shift = (one.expand(self.dim)[:, None] for one in line)
-            xs, slopes = (xs - shift) / scale, slopes * scale
-        total: Tensor = _Summed.apply(x, xs, ys, slopes, multisets, found[0])  # type: ignore[no-untyped-call]
+        arguments = *self._raw(), _stacked(line, self.dim), (self.bound, self.min_slope), multisets, found[0]
+        total: Tensor = _Summed.apply(x, *arguments)  # type: ignore[no-untyped-call]
         return total.reshape(*multisets.shape, self.dim)
 
     def log_slope(self, x: Tensor) -> Tensor:
         check_values("x", x, self.dim)
         xs, ys, slopes = self._knots()
-        inside, piece = _find(x, xs, xs, ys, slopes)
+        inside, piece = find(x, xs, xs, ys, slopes)
         z = (inside - piece.x0) / piece.width
         top = 2 * piece.mean * z * (1 - z) + piece.slope0 * (1 - z) ** 2 + piece.slope1 * z**2
         log = 2 * piece.mean.log() + top.log() - 2 * (piece.mean + piece.bend * z * (1 - z)).log()
-        return _with_tails(x, xs, log, slopes[:, 0].log(), slopes[:, -1].log())
+        return with_tails(x, xs, log, slopes[:, 0].log(), slopes[:, -1].log())
 
     @property
     def has_straight_tails(self) -> bool:
@@ -205,21 +180,16 @@ class RationalQuadraticSpline(Elementwise):
     def extra_repr(self) -> str:
         return f"dim={self.dim}, bins={self.raw_widths.shape[1]}, bound={self.bound}, min_slope={self.min_slope}"
 
+    def _raw(self) -> tuple[Tensor, Tensor, Tensor]:
+        return self.raw_widths, self.raw_heights, self.raw_slopes
+
     def _knots(self) -> tuple[Tensor, Tensor, Tensor]:
         """Returns the knots on both axes and the slopes there, each with shape :math:`(d, K + 1)`."""
-        limit = -math.log(self.min_slope)
-        return (
-            self._divide(_soften(self.raw_widths, limit / 2)),
-            self._divide(_soften(self.raw_heights, limit / 2)),
-            _soften(self.raw_slopes, limit).exp(),
-        )
+        return knots(*self._raw(), None, self.bound, self.min_slope)
 
     def _symbolic_knots(self, dimension: int) -> list[list[Expr]]:
         with torch.no_grad():
             return [[symbolic_number(value) for value in knots[dimension]] for knots in self._knots()]
-
-    def _divide(self, logits: Tensor) -> Tensor:
-        return self.bound * (2 * F.pad(F.softmax(logits, -1), (1, 0)).cumsum(-1) - 1)
 
 
 @torch.no_grad()
@@ -300,172 +270,117 @@ def _root(rise: Expr, slope: Expr, height: Expr, mean: Expr, bend: Expr) -> tupl
     return b, sympy.sqrt(b**2 + 4 * a * mean * rise)
 
 
-def _soften(x: Tensor, limit: float) -> Tensor:
-    """Bounds parameters smoothly by the limit; the identity near 0."""
-    return x / (1 + x.abs() / limit)
+def _stacked(line: Line | None, dim: int) -> Tensor | None:
+    return None if line is None else torch.stack([one.expand(dim) for one in line])
 
 
-def _values(x: Tensor, xs: Tensor, ys: Tensor, slopes: Tensor) -> Tensor:
-    """Returns the values of splines through knots."""
-    inside, piece = _find(x, xs, xs, ys, slopes)
-    z = (inside - piece.x0) / piece.width
-    curve = piece.mean * z**2 + piece.slope0 * z * (1 - z)
-    y = piece.y0 + piece.height * curve / (piece.mean + piece.bend * z * (1 - z))
-    return _with_tails(x, xs, y, ys[:, 0] + slopes[:, 0] * (x - xs[:, 0]), ys[:, -1] + slopes[:, -1] * (x - xs[:, -1]))
-
-
-def _inverses(y: Tensor, xs: Tensor, ys: Tensor, slopes: Tensor) -> Tensor:
-    """Returns where splines through knots have these values."""
-    inside, piece = _find(y, ys, xs, ys, slopes)
-    rise = inside - piece.y0
-    a = piece.height * (piece.mean - piece.slope0) + rise * piece.bend
-    b = piece.height * piece.slope0 - rise * piece.bend
-    c = -piece.mean * rise
-    # Rounding can make the discriminant negative. Each of the two forms of the root is used where it does not
-    # subtract nearly equal numbers.
-    root = (b**2 - 4 * a * c).clamp(min=torch.finfo(y.dtype).tiny).sqrt()
-    direct = b >= 0
-    numerator = torch.where(direct, 2 * c, root - b)
-    x = piece.x0 + piece.width * numerator / torch.where(direct, -b - root, 2 * a)
-    return _with_tails(y, ys, x, xs[:, 0] + (y - ys[:, 0]) / slopes[:, 0], xs[:, -1] + (y - ys[:, -1]) / slopes[:, -1])
-
-
-def _compiled(x: Tensor, knots: tuple[Tensor, ...], is_inverse: bool) -> Tensor:
+def _compiled(x: Tensor, spline: RationalQuadraticSpline, line: Line | None, is_inverse: bool) -> Tensor:
     """Returns values or inverses by compiled kernels."""
-    y: Tensor = _Compiled.apply(x.reshape(-1, x.shape[-1]), *knots, is_inverse)  # type: ignore[no-untyped-call]
+    limits = spline.bound, spline.min_slope
+    arguments = *spline._raw(), _stacked(line, spline.dim), limits, is_inverse
+    y: Tensor = _Compiled.apply(x.reshape(-1, x.shape[-1]), *arguments)  # type: ignore[no-untyped-call]
     return y.reshape(x.shape)
 
 
-def _pieces(xs: Tensor, ys: Tensor, slopes: Tensor) -> Tensor:
-    """Returns the rows of each piece that kernels read; see :mod:`abelnet.bijections.splining`."""
-    outside = torch.ones_like(xs[:, :1])
-    widths = xs.diff()
-    inverse = torch.cat((outside, 1 / torch.where(widths > 0, widths, 1), outside), -1)
-    heights = torch.cat((0 * outside, ys.diff(), 0 * outside), -1)
-    first, last = torch.cat((slopes[:, :1], slopes), -1), torch.cat((outside, slopes[:, 1:], outside), -1)
-    corners = [torch.cat((knots[:, :1], knots), -1) for knots in (xs, ys)]
-    numbers = torch.arange(heights.shape[-1], dtype=xs.dtype).expand_as(heights)
-    return torch.stack((*corners, inverse, heights, first, last, numbers)).permute(2, 0, 1).contiguous()
+class _Bins:
+    """Bins of splines after a line as kernels read them, and the way back from sums over bins to parameters."""
+
+    def __init__(self, raw: Sequence[Tensor], line: Tensor | None, limits: tuple[float, float]) -> None:
+        from abelnet.bijections import knotting, splining  # numba takes a second to import
+
+        bound, min_slope = limits
+        given = torch.tensor([[1.0], [0.0]]).repeat(1, len(raw[0])) if line is None else line
+        self._given = *(one.detach().numpy() for one in (*raw, given)), bound, -math.log(min_slope)
+        self._known, self._has_line = knotting.knots(*self._given), line is not None
+        self._tables, self._gradient = knotting.tables(self._known[1]), knotting.knots_gradient
+        self.kernels = splining
+        self.for_values, self.for_inverses, self.for_gradients = zip(*self._tables, strict=True)
+
+    def sums(self) -> list[Tensor]:
+        """Returns zeros, to which kernels add gradients by bins and by slopes beyond all bins."""
+        bins, _, dim = self.for_gradients[0].shape
+        shapes = (bins, self.kernels.GRADIENTS, dim), (2, dim)
+        return [torch.zeros(shape, dtype=torch.float64) for shape in shapes]
+
+    def of_parameters(self, sums: Sequence[Tensor]) -> list[Tensor | None]:
+        """Returns the gradients by all parameters and by the line, from the sums; None if there is no line."""
+        found = self._gradient(*self._given, *self._known, *(one.numpy() for one in sums))
+        *others, line = (torch.from_numpy(one).float() for one in found)
+        return [*others, line if self._has_line else None]
 
 
 class _Compiled(torch.autograd.Function):
-    """Splines through knots, or their inverses, by compiled kernels."""
+    """Splines after a line, or their inverses, by compiled kernels."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, xs: Tensor, ys: Tensor, slopes: Tensor, is_inverse: bool) -> Tensor:
-        from abelnet.bijections import splining  # numba takes a second to import
-
-        x = x.contiguous()
-        table, result = _pieces(xs, ys, slopes), torch.empty(x.shape)
-        kernel = splining.spline_inverse if is_inverse else splining.spline
-        kernel(x.detach().numpy(), table.numpy(), result.numpy())
-        ctx.is_inverse = is_inverse
-        ctx.save_for_backward(x, xs, ys, slopes, result)
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        widths: Tensor,
+        heights: Tensor,
+        slopes: Tensor,
+        line: Tensor | None,
+        limits: tuple[float, float],
+        is_inverse: bool,
+    ) -> Tensor:
+        x, result, bins = x.contiguous(), torch.empty(x.shape), _Bins((widths, heights, slopes), line, limits)
+        tables = bins.for_inverses if is_inverse else bins.for_values
+        bins.kernels.spline(x.detach().numpy(), *tables, is_inverse, result.numpy())
+        ctx.bins, ctx.limits, ctx.is_inverse = bins, limits, is_inverse
+        ctx.save_for_backward(x, widths, heights, slopes, line, result)
         return result
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        from abelnet.bijections import splining
-
-        x, *knots, result = ctx.saved_tensors
+        x, *parameters, result = ctx.saved_tensors
         if torch.is_grad_enabled():  # of higher order
-            return *composed_gradients(_inverses if ctx.is_inverse else _values, (x, *knots), gradient), None
-        leaves, table = _double_pieces(knots)
-        of_x, sums = torch.empty(x.shape), _sums_of(table, splining.GRADIENTS)
-        splining.spline_gradient(
-            (result if ctx.is_inverse else x).detach().numpy(),
-            table.detach().float().numpy(),
-            gradient.contiguous().numpy(),
-            ctx.is_inverse,
-            of_x.numpy(),
-            sums.numpy(),
-        )
-        return of_x, *_of_knots(leaves, table, sums), None
+
+            def plain(x: Tensor, widths: Tensor, heights: Tensor, slopes: Tensor, line: Tensor | None) -> Tensor:
+                found = knots(widths, heights, slopes, line, *ctx.limits)
+                return (inverses if ctx.is_inverse else values)(x, *found)
+
+            return *composed_gradients(plain, (x, *parameters), gradient), None, None
+        bins, of_x, sums = ctx.bins, torch.empty(x.shape), ctx.bins.sums()
+        # Each row is a set.
+        rows = (result if ctx.is_inverse else x).detach().numpy(), np.arange(len(x)), np.arange(len(x) + 1)
+        arrays = [one.numpy() for one in (gradient.contiguous(), of_x, *sums)]
+        bins.kernels.spline_gradient(*rows, *bins.for_gradients, ctx.is_inverse, *arrays)
+        return of_x, *bins.of_parameters(sums), None, None
 
 
 class _Summed(torch.autograd.Function):
-    """Sums over sets of the values of splines through knots, by compiled kernels: no value is stored."""
+    """Sums over sets of the values of splines after a line, by compiled kernels: no value is stored."""
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, xs: Tensor, ys: Tensor, slopes: Tensor, multisets: Multisets, segments: Segments
+        ctx: Any,
+        x: Tensor,
+        widths: Tensor,
+        heights: Tensor,
+        slopes: Tensor,
+        line: Tensor | None,
+        limits: tuple[float, float],
+        multisets: Multisets,
+        segments: Segments,
     ) -> Tensor:
-        from abelnet.bijections import splining
-
-        total = torch.empty(segments.count, x.shape[-1])
-        segments.run(splining.spline_sum, x, [_pieces(xs, ys, slopes).numpy()], [total])
-        ctx.multisets, ctx.segments = multisets, segments
-        ctx.save_for_backward(x, xs, ys, slopes)
+        total, bins = torch.empty(segments.count, x.shape[-1]), _Bins((widths, heights, slopes), line, limits)
+        segments.run(bins.kernels.spline_sum, x, bins.for_values, [total])
+        ctx.bins, ctx.limits, ctx.multisets, ctx.segments = bins, limits, multisets, segments
+        ctx.save_for_backward(x, widths, heights, slopes, line)
         return total
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        from abelnet.bijections import splining
-
-        x, *knots = ctx.saved_tensors
+        x, *parameters = ctx.saved_tensors
         if torch.is_grad_enabled():  # of higher order
-            total = lambda x, *knots: ctx.multisets.sum(_values(x, *knots)).reshape(gradient.shape)
-            return *composed_gradients(total, (x, *knots), gradient), None, None
-        leaves, table = _double_pieces(knots)
-        of_x, sums = torch.empty(x.shape), _sums_of(table, splining.GRADIENTS)
-        rows = table.detach().float().numpy()
-        ctx.segments.run(splining.spline_sum_gradient, x, [rows], [gradient.contiguous()], [of_x], [sums])
-        return of_x, *_of_knots(leaves, table, sums), None, None
 
+            def plain(x: Tensor, widths: Tensor, heights: Tensor, slopes: Tensor, line: Tensor | None) -> Tensor:
+                found = knots(widths, heights, slopes, line, *ctx.limits)
+                total: Tensor = ctx.multisets.sum(values(x, *found))
+                return total.reshape(gradient.shape)
 
-def _double_pieces(knots: Sequence[Tensor]) -> tuple[list[Tensor], Tensor]:
-    """Returns knots and rows of pieces in double precision, as a function of them."""
-    with torch.enable_grad():
-        leaves = [knot.detach().double().requires_grad_() for knot in knots]
-        return leaves, _pieces(*leaves)
-
-
-def _sums_of(table: Tensor, gradients: int) -> Tensor:
-    """Returns zeros, to which kernels add gradients by pieces."""
-    return torch.zeros(len(table), table.shape[-1], gradients, dtype=torch.float64)
-
-
-def _of_knots(leaves: Sequence[Tensor], table: Tensor, sums: Tensor) -> list[Tensor]:
-    """Returns the gradients by knots from those by the pieces between them."""
-    rows = table.detach()
-    of_rows = torch.zeros_like(rows)
-    of_rows[:, : sums.shape[-1]] = sums.transpose(1, 2)
-    # The curve of a bin does not change if all three slopes change by one factor, which gives that by the mean one.
-    inverse, height, first, last = (rows[1:-1, k] for k in range(2, 6))
-    of_log_mean = -(first * of_rows[1:-1, 4] + last * of_rows[1:-1, 5])
-    of_rows[1:-1, 2] += of_log_mean / inverse
-    of_rows[1:-1, 3] += torch.where(height > 0, of_log_mean / height, 0)
-    return [one.float() for one in torch.autograd.grad(table, leaves, of_rows)]
-
-
-def _find(x: Tensor, edges: Tensor, xs: Tensor, ys: Tensor, slopes: Tensor) -> tuple[Tensor, _Bin]:
-    """Returns the values, with those outside the edges moved to the first edge, and the bin of each."""
-    low, high = edges[:, 0], edges[:, -1]
-    x = torch.where((x < low) | (x > high), low, x)
-    k = _count_below(x.detach(), edges.detach()[:, 1:-1])
-    k = (k + torch.arange(len(edges), device=x.device) * edges.shape[1]).reshape(-1)
-
-    def pick(knots: Tensor) -> tuple[Tensor, Tensor]:
-        flat = knots.reshape(-1)
-        return flat.index_select(0, k).reshape(x.shape), flat.index_select(0, k + 1).reshape(x.shape)
-
-    (x0, x1), (y0, y1), (slope0, slope1) = pick(xs), pick(ys), pick(slopes)
-    return x, _Bin(x0, x1 - x0, y0, y1 - y0, slope0, slope1)
-
-
-def _count_below(x: Tensor, edges: Tensor) -> Tensor:
-    """Returns how many of the edges :math:`(d, k)` are at most each value :math:`(*, d)`."""
-    if torch.compiler.is_compiling() or x.numel() * edges.shape[-1] < _LARGE:
-        return (x[..., None] >= edges).sum(-1)
-    if edges.shape[-1] > _MANY:
-        columns = x.reshape(-1, x.shape[-1]).T.contiguous()
-        return torch.searchsorted(edges.contiguous(), columns, right=True).T.reshape(x.shape)
-    # One edge at a time needs little memory, and is up to several times faster than all at once.
-    count = torch.zeros_like(x, dtype=torch.int16)
-    for edge in edges.unbind(-1):
-        count = count + (x >= edge)
-    return count.long()
-
-
-def _with_tails(x: Tensor, edges: Tensor, inside: Tensor, below: Tensor, above: Tensor) -> Tensor:
-    return torch.where(x < edges[:, 0], below, torch.where(x > edges[:, -1], above, inside))
+            return *composed_gradients(plain, (x, *parameters), gradient), None, None, None
+        bins, of_x, sums = ctx.bins, torch.empty(x.shape), ctx.bins.sums()
+        kernel, given = bins.kernels.spline_gradient, [*bins.for_gradients, False]
+        ctx.segments.run(kernel, x, given, [gradient.contiguous()], [of_x], sums)
+        return of_x, *bins.of_parameters(sums), None, None, None

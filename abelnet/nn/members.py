@@ -72,7 +72,9 @@ class Scene:
     @property
     def count(self) -> Tensor:
         """Number of elements of each set, at least 1, with shape :math:`(B, 1)`."""
-        return self._once("count", lambda: self.multisets.sizes.reshape(-1, 1).clamp_min(1).to(self.z.dtype))
+        # Not by the dtype of the elements in units, which need not be computed for it.
+        dtype = torch.promote_types(self.values.dtype, self.divisor.dtype)
+        return self._once("count", lambda: self.multisets.sizes.reshape(-1, 1).clamp_min(1).to(dtype))
 
     @property
     def largest(self) -> Tensor:

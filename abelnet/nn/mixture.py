@@ -70,7 +70,7 @@ def in_turn(laws: Sequence[tuple[Exponentials, int]], scene: Scene, limit: float
     rate = rates.gather(-1, turns[:, None])[:, 0] / scene.divisor
     fold = LogSum(rate=rate).reduce(scene.values, scene.multisets).reshape(-1, len(rates))
     is_mean = torch.tensor([law for _, law in laws], device=rates.device)[turns]
-    return _cut(fold - is_mean * scene.count.log() / rate, limit * scene.divisor)
+    return _cut(fold - scene.count.log() * (is_mean / rate), limit * scene.divisor)
 
 
 def _cut(results: Tensor, limit: Tensor | float) -> Tensor:

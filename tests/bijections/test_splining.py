@@ -77,9 +77,10 @@ def test_other_layouts() -> None:
         assert torch.equal(spline(wide), spline(x))
 
 
-@pytest.mark.parametrize("sets", [6, 900])  # of more values than a block has, and of few; the first is empty
-def test_sums_over_sets_need_no_values(sets: int) -> None:
-    spline, x = spline_and_values(3.0)
+# Sets of more values than a block has, and of few; the first is empty. Values in many bins, in few, and beyond all.
+@pytest.mark.parametrize(("sets", "size"), [(6, 3.0), (900, 3.0), (900, 0.1), (6, 0.1), (900, 1e4)])
+def test_sums_over_sets_need_no_values(sets: int, size: float) -> None:
+    spline, x = spline_and_values(size)
     chain = Chain(Affine(DIM, shift=0.5), spline)
     with torch.no_grad():
         chain.bijections[0].log_scale += 0.3  # type: ignore[operator]
@@ -103,3 +104,72 @@ def test_sums_over_sets_need_no_values(sets: int) -> None:
     for one, other, right in zip(found, plain, exact, strict=True):
         error = float((other - right).norm())
         assert float((one - right).norm()) <= 1e-6 * float(right.norm()) + 4 * error
+
+
+@pytest.mark.parametrize("size", [3.0, 0.1, 1e4])
+def test_inverses_of_chains_need_one_pass(size: float) -> None:
+    spline, y = spline_and_values(size)
+    chain = Chain(Affine(DIM, shift=0.5), spline)
+    with torch.no_grad():
+        chain.bijections[0].log_scale += 0.3  # type: ignore[operator]
+
+    def inverse(chain: Chain, y: Tensor, enabled: bool) -> list[Tensor]:
+        u = y.detach().clone().requires_grad_()
+        chain.zero_grad()
+        with set_kernels_enabled(enabled):
+            x = chain.inverse(u)
+            (first,) = torch.autograd.grad(x.sin().sum(), u, create_graph=True)
+            (second,) = torch.autograd.grad(first.square().sum(), u, retain_graph=True)
+            x.sin().sum().backward()
+        gradients = [p.grad for p in chain.parameters() if p.grad is not None]
+        return [x.detach(), second, *gradients, u.grad] if u.grad is not None else []
+
+    found, plain = (inverse(chain, y, enabled) for enabled in (True, False))
+    exact = inverse(copy.deepcopy(chain).double(), y.double(), False)
+    assert len(found) == len(exact) == 8
+    for one, other, right in zip(found, plain, exact, strict=True):
+        error = float((other - right).norm())
+        assert float((one - right).norm()) <= 1e-6 * float(right.norm()) + 4 * error
+
+
+def test_steep_bins_are_as_precise_as_others() -> None:
+    generator = torch.Generator().manual_seed(4)
+    spline = RationalQuadraticSpline(DIM, bins=16)
+    with torch.no_grad():
+        for parameter in spline.parameters():
+            parameter += 30 * torch.randn(parameter.shape, generator=generator)
+    x = 3 * torch.randn(4000, DIM, generator=generator)
+    precise = copy.deepcopy(spline).double()
+    with torch.no_grad():
+        exact = precise(x.double())
+        assert float((spline(x) - exact).norm()) < 1e-6 * float(exact.norm())
+    # Just beyond the last bin, where rounding of its own curve would be seen in the slope.
+    x = 5 + torch.rand(4000, DIM, generator=generator)
+    found, right = run(spline, "forward", x, True)[1], run(precise, "forward", x.double(), False)[1]
+    assert float((found - right).norm()) < 1e-6 * float(right.norm())
+
+
+def test_nan_stays() -> None:
+    spline, x = spline_and_values(3.0)
+    x[3, 5] = float("nan")
+    with torch.no_grad():
+        for y in (spline(x), spline.inverse(x)):
+            assert y.isnan().nonzero().tolist() == [[3, 5]]
+
+
+def test_results_do_not_depend_on_the_rest_of_a_batch() -> None:
+    spline, x = spline_and_values(0.3)
+    index, others = torch.arange(400).repeat_interleave(10), x.clone()
+    others[::40] *= 100  # an element of every fourth set is in another bin, or beyond all
+    alone = (torch.arange(400) % 4 != 0).repeat_interleave(10)
+
+    def results(x: Tensor) -> list[Tensor]:
+        u = x.clone().requires_grad_()
+        sums = spline.summed(u, Multisets(u, DIM, index=index, dim_size=400))
+        sums.square().sum().backward()
+        assert u.grad is not None
+        return [u.grad, sums.detach().repeat_interleave(10, 0), *run(spline, "forward", x, True)[:2]]
+
+    for one, other in zip(results(x), results(others), strict=True):
+        assert torch.equal(one[alone], other[alone])
+        assert not torch.equal(one, other)
