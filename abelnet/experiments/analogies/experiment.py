@@ -107,7 +107,7 @@ _ANCHORED = Stage(_anchored, Settings(epochs=5, batch_size=256, decoupled=True, 
 _ANCHORED_80 = Stage(_anchored, replace(_ANCHORED.settings, epochs=3))
 # A constant rate and averaged parameters: more steps make groups better with several pairs, and the average keeps what
 # they know of one pair.
-_SEVERAL = Stage(_several, replace(_ANCHORED.settings, epochs=4, schedule="constant", average=0.995))
+_SEVERAL = Stage(_several, replace(_ANCHORED.settings, epochs=4, schedule="constant", average=0.99))
 _SEVERAL_80 = Stage(_several, replace(_SEVERAL.settings, epochs=2))
 MODELS = {
     "wv": AnalogyModel("WV"),
