@@ -105,7 +105,10 @@ _CHOSEN: Parameters = {"layers": 5, "hidden": 304, "weight_decay": 1e-2}
 _ANCHORED = Stage(_anchored, Settings(epochs=5, batch_size=256, decoupled=True, schedule="cosine"))
 # About as many steps on 80% of the pairs.
 _ANCHORED_80 = Stage(_anchored, replace(_ANCHORED.settings, epochs=3))
-_SEVERAL = Stage(_several, replace(_ANCHORED.settings, epochs=1))
+# A constant rate and averaged parameters: more steps make groups better with several pairs, and the average keeps what
+# they know of one pair.
+_SEVERAL = Stage(_several, replace(_ANCHORED.settings, epochs=4, schedule="constant", average=0.99))
+_SEVERAL_80 = Stage(_several, replace(_SEVERAL.settings, epochs=2))
 MODELS = {
     "wv": AnalogyModel("WV"),
     "wv_mlp": AnalogyModel("WV+MLP", _mlp, {"layers": 4, "hidden": 223, "weight_decay": 6.43e-4}, space=_SPACE),
@@ -115,7 +118,7 @@ MODELS = {
     # The same, and then trained for any number of example pairs.
     "several": AnalogyModel("anchored, several pairs", _agn_from_offset, _CHOSEN, "train", (_ANCHORED, _SEVERAL)),
     "several_80": AnalogyModel(
-        "several pairs, 80 % of pairs", _agn_from_offset, _CHOSEN, "development", (_ANCHORED_80, _SEVERAL)
+        "several pairs, 80 % of pairs", _agn_from_offset, _CHOSEN, "development", (_ANCHORED_80, _SEVERAL_80)
     ),
 }
 

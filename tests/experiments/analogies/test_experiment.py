@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from cases import killed_and_resumed
+from safetensors.torch import load_file
 
 import abelnet
 from abelnet import AbelnetError
@@ -74,6 +75,31 @@ def test_search_then_seeds(data: tuple[str, str], tmp_path: Path) -> None:
     assert stage["settings"]["weight_decay"] == row["parameters"]["weight_decay"]
     with pytest.raises(AbelnetError, match=r"expected .* to be empty or have the same settings"):
         run_analogies(AnalogyExperiment(data[0], data[1], epochs=3), tmp_path / "out")
+
+
+@pytest.mark.usefixtures("_units_here")
+def test_the_second_stage_keeps_averaged_parameters_and_resumes_with_them(
+    data: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = AnalogyExperiment(data[0], data[1], models=("several",), seeds=1, epochs=2)
+    (row,) = run_analogies(experiment, tmp_path / "whole")["rows"]
+    first, second = (stage["settings"] for stage in row["stages"])
+    assert (first["average"], first["schedule"]) == (None, "cosine")
+    assert (second["average"] > 0, second["schedule"]) == (True, "constant")
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("abelnet.experiments.analogies.experiment.save", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run_analogies(experiment, tmp_path / "resumed")
+    last = load_file(tmp_path / "resumed" / "parts" / "several-0-1.checkpoint")
+    run_analogies(experiment, tmp_path / "resumed")
+    whole, resumed = (abelnet.load(tmp_path / name / "models" / "several-0") for name in ("whole", "resumed"))
+    for (name, kept), other in zip(whole.named_parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(kept, other)
+        assert not torch.equal(kept, last[f"parameter.{name}"])
 
 
 def test_bad_input(tmp_path: Path) -> None:
