@@ -6,6 +6,7 @@ __all__ = ["set_report", "set_table"]
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -31,8 +32,8 @@ def set_report(results: dict[str, Any]) -> Report:
     rows = results["rows"]
     note = (
         "Accuracy in percent, mean ± standard deviation over runs, folds of cross-validation or random seeds. "
-        "All models of a task have the same number of parameters up to 2%, and the same training. Learning rates and "
-        "weight decays are selected on validation sets of the first run. The best mean of each column is bold. "
+        "All models of a task have the same number of parameters up to 2%, and the same training. Each run selects its "
+        "learning rate and weight decay on its own validation sets. The best mean of each column is bold. "
         f"Total: {results['seconds_in_units']:.0f} s on one core."
     )
     sections = []
@@ -60,12 +61,13 @@ def set_table(rows: Rows) -> Table:
             cells.append(Cell(f"{means[place][i]:.1f}{spread}", means[place][i] == max(means[place])))
         known = [one["validation"] for one in row["runs"] if one["validation"] is not None]
         cells.append(Cell(f"{statistics.fmean(known):.1f}" if known else "–"))
-        cells += [Cell(f"{row['lr']:g}"), Cell(f"{row['weight_decay']:g}")]
+        chosen = Counter(f"{one['lr']:g}, {one['weight_decay']:g}" for one in row["runs"])
+        cells.append(Cell("; ".join(f"{settings} (×{count})" for settings, count in sorted(chosen.items()))))
         cells += [Cell(str(row["runs"][0]["parameters"])), Cell(str(len(row["runs"])))]
         lines.append(cells)
     places = [Column("test" if len(task.tests) == 1 else f"test, {place} points", "right") for place in task.tests]
-    columns = [Column("aggregation"), *places, Column("validation", "right"), Column("learning rate", "right")]
-    columns += [Column("weight decay", "right"), Column("parameters", "right"), Column("runs", "right")]
+    columns = [Column("aggregation"), *places, Column("validation", "right")]
+    columns += [Column("learning rate, weight decay"), Column("parameters", "right"), Column("runs", "right")]
     return Table(f"Accuracy (%): {task.title}", columns, lines)
 
 

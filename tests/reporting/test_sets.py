@@ -14,13 +14,15 @@ def row(model: str, values: list[float | None], task: str = "digits", **options:
     places = ("20", "all") if task == "digits" else ("all",)
     runs = [
         {
+            "lr": 0.01,
+            "weight_decay": 0.1 if i else 1e-4,
             "validation": None if task != "digits" else 50.0,
             "accuracies": dict.fromkeys(places, value),
             "parameters": 12000,
         }
-        for value in values
+        for i, value in enumerate(values)
     ]
-    return {"task": task, "model": model, "lr": 0.01, "weight_decay": 0.1, "runs": runs, **options}
+    return {"task": task, "model": model, "runs": runs, **options}
 
 
 ROWS = [row("weighted", [90.0, 92.0]), row("softmax", [91.0, 89.0]), row("sum", [80.0, None])]
@@ -30,7 +32,7 @@ def test_the_best_mean_of_each_column_is_marked() -> None:
     table = set_table(ROWS)
     assert table.headings[:3] == ["aggregation", "test, 20 points", "test, all points"]
     texts = [cell.text for cell in table.rows[0][1:]]
-    assert texts == ["91.0 ± 1.4", "91.0 ± 1.4", "50.0", "0.01", "0.1", "12000", "2"]
+    assert texts == ["91.0 ± 1.4", "91.0 ± 1.4", "50.0", "0.01, 0.0001 (×1); 0.01, 0.1 (×1)", "12000", "2"]
     assert [[cell.winner for cell in line[1:3]] for line in table.rows] == [[True] * 2, [False] * 2, [False] * 2]
     assert table.rows[2][1].text == "40.0 ± 56.6"  # what diverged counts as 0
     bags = set_table([row("max", [80.0], "musk1")])

@@ -1,9 +1,9 @@
 r"""Set experiment, complete: aggregations in set models of equal size, at equal budgets.
 
 Models are trained on sets of few points, and tested on such sets and on whole ones; multiple-instance data are
-cross-validated. Each pair of a task and an aggregation is a unit of work: learning rate and weight decay are selected
-on validation sets of the first run alone, then all runs are trained with them. Each trained model has a file of its own
-in the output folder, so an interrupted run resumes.
+cross-validated. Each pair of a task and an aggregation is a unit of work. Each run selects its learning rate and weight
+decay on its own validation sets: those of a fold are test sets of others. Each trained model has a file of its own in
+the output folder, so an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _RUN = {
     "tested": int,
     "seconds": float | int,
 }
-_PART = {"task": str, "model": str, "lr": float | int, "weight_decay": float | int, "runs": [_RUN]}
+_PART = {"task": str, "model": str, "runs": [_RUN]}
 
 
 @dataclass(frozen=True)
@@ -127,27 +127,25 @@ def run(
 
 
 def _run_unit(experiment: Experiment, folder: Path, data: Path | None, unit: tuple[str, str], tell: Tell) -> None:
-    """Selects learning rate and weight decay in the first run, trains all runs, and writes the results of the unit."""
+    """Trains each run with all learning rates and weight decays, and writes those selected as results of the unit."""
     task = TASKS[unit[0]]
     runs = min(task.runs, experiment.runs or task.runs)
-    step = 1 / (len(task.choices) + runs - 1)
-    train_one = partial(_trained, experiment, folder, data, unit)
+    step = 1 / (len(task.choices) * runs)
 
-    def trained(lr: float, decay: float, number: int) -> dict[str, Any]:
-        result = train_one(lr, decay, number)
+    def trained(choice: tuple[float, float], number: int) -> dict[str, Any]:
+        result = _trained(experiment, folder, data, unit, *choice, number)
         tell(step)
         return result
 
-    tried = [trained(*choice, 0) for choice in task.choices]
-    best = max(tried, key=lambda one: one["validation"] or 0.0)
-    chosen: dict[str, float] = {key: best[key] for key in ("lr", "weight_decay")}
+    trials = [[trained(choice, number) for choice in task.choices] for number in range(runs)]
     content: dict[str, Any] = {
         **dict(zip(("task", "model"), unit, strict=True)),
-        **chosen,
-        "tried": [{key: one[key] for key in (*chosen, "validation")} for one in tried],
-        "runs": [best, *(trained(best["lr"], best["weight_decay"], number) for number in range(1, runs))],
+        "runs": [max(some, key=lambda one: one["validation"] or 0.0) for some in trials],
+        "tried": [
+            {key: one[key] for key in ("run", "lr", "weight_decay", "validation")} for some in trials for one in some
+        ],
     }
-    content["seconds"] = float(sum(one["seconds"] for one in (*tried, *content["runs"][1:])))
+    content["seconds"] = float(sum(one["seconds"] for some in trials for one in some))
     write_json(_part(folder, unit), content)
 
 

@@ -76,7 +76,7 @@ class Task:
         parameters: Number of parameters of each model.
         epochs: Number of epochs.
         batch_size: Number of sets in a step.
-        choices: Learning rates and weight decays of AdamW, selected from on the validation sets of the first run.
+        choices: Learning rates and weight decays of AdamW, of which each run selects on its validation sets.
     """
 
     title: str
