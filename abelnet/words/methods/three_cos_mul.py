@@ -40,11 +40,10 @@ class ThreeCosMul(Method):
         weights = task.weights.t()
 
         def combine(products: Tensor) -> Tensor:
-            # Rounding may take a cosine below -1.
-            c, a, b = ((1 + cosines.clamp(min=-1)) / 2 for cosines in torch.split(products, sizes, 1))
+            # Rounding may take a cosine below -1. Reading and writing take most of the time: few passes.
+            c, a, b = torch.split(products.clamp(min=-1).add_(1).div_(2), sizes, 1)
             # A similarity of 0 has the logarithm of the smallest number instead of minus infinity.
-            least = torch.finfo(products.dtype).tiny
-            quotients = b.clamp(min=least).log() - (a + _EPSILON).log()
-            return c * (quotients @ weights).exp()
+            quotients = (b / (a + _EPSILON)).clamp_(min=torch.finfo(products.dtype).tiny).log_()
+            return (quotients @ weights).exp_().mul_(c)
 
         return Scores(vectors.units(torch.cat((task.queries, a, b))), combine)
