@@ -364,7 +364,7 @@ class _Summed(torch.autograd.Function):
         segments: Segments,
     ) -> Tensor:
         total, bins = torch.empty(segments.count, x.shape[-1]), _Bins((widths, heights, slopes), line, limits)
-        segments.run(bins.kernels.spline_sum, x, bins.for_values, [total])
+        segments.fold(bins.kernels.spline_sum, x, bins.for_values, [total])
         ctx.bins, ctx.limits, ctx.multisets, ctx.segments = bins, limits, multisets, segments
         ctx.save_for_backward(x, widths, heights, slopes, line)
         return total

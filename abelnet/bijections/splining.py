@@ -29,7 +29,7 @@ __all__ = [
 import numpy as np
 from numba import njit
 
-from abelnet.kernels import AHEAD, BLOCK, TINY, buffer, compiled
+from abelnet.kernels import AHEAD, BLOCK, TINY, buffer, compiled, is_finite, trace
 from abelnet.lanes import (
     LANES,
     address,
@@ -234,7 +234,7 @@ def spline(x, table, ends, is_inverse, result):
 
 @njit
 def _spline_sum(x, rows, bounds, table, ends, c, result, few):
-    (n, d), bins = x.shape, table.shape[0]
+    (n, d), bins, traces = x.shape, table.shape[0], fill(_ZERO)
     start, stop, last, mask = bounds[0], bounds[-1], n - 1, first(d - c)
     x, rows, table, ends = address(x), address(rows), address(table), address(ends)
     result, few, own = address(result), address(few), _ends_of(ends, d, c, mask)
@@ -259,20 +259,27 @@ def _spline_sum(x, rows, bounds, table, ends, c, result, few):
                     one, _ = _one_of_many(v, table, low, high, d, c, mask)
                     part = part + _with_lines(v, _value(v, one), own)
             whole = whole + double(part)
+        # Splines map what is not finite to what is not: a sum tells as much as all of its rows.
+        traces = trace(traces, single(whole))
         store(result, s * d + c, mask, single(whole))
+    return is_finite(traces)
 
 
 @compiled
 def spline_sum(x, rows, bounds, table, ends, result):
-    """Writes the sum over each set of the values of splines; arguments as in :mod:`abelnet.kernels`."""
-    begin, sets, few = 0, len(bounds) - 1, buffer(_FEW * ROWS)
+    """Writes the sum over each set of the values of splines; arguments as in :mod:`abelnet.kernels`.
+
+    Returns whether all sums are finite, and therefore all rows.
+    """
+    begin, sets, few, fine = 0, len(bounds) - 1, buffer(_FEW * ROWS), True
     while begin < sets:
         end = begin + 1
         while end < sets and bounds[end + 1] - bounds[begin] <= _BLOCK:
             end += 1
         for c in range(0, x.shape[1], LANES):
-            _spline_sum(x, rows, bounds[begin : end + 1], table, ends, c, result[begin:end], few)
+            fine &= _spline_sum(x, rows, bounds[begin : end + 1], table, ends, c, result[begin:end], few)
         begin = end
+    return fine
 
 
 @_inlined
