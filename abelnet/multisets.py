@@ -97,8 +97,8 @@ class Multisets:
     ) -> None:
         self._read(values, dim, mask, index, ptr, dim_size, element_weights)
         check_finite("values", self.values)
-        self._targets = None if targets is None else check_targets(targets, self.shape, dim)
-        self._weights = None if weights is None else check_weights(weights, self.shape)
+        self._targets: Tensor | None = None if targets is None else check_targets(targets, self.shape, dim)
+        self._weights: Tensor | None = None if weights is None else check_weights(weights, self.shape)
 
     def _read(
         self,
@@ -112,8 +112,7 @@ class Multisets:
     ) -> None:
         """Reads values in any layout, without a look at whether they are finite."""
         self._unchecked: Tensor | None = None
-        self._targets: Tensor | None = None
-        self._weights: Tensor | None = None
+        self._targets, self._weights = None, None
         if mask is not None and (index is not None or ptr is not None):
             raise AbelnetError("mask: expected None with index or ptr, got a mask")
         if dim_size is not None:

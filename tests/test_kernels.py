@@ -173,7 +173,7 @@ def test_what_is_not_finite_is_noticed_wherever_it_is(law: str, dim: int, monkey
     for index in (ordered, ordered[torch.randperm(n, generator=generator)]):
         with monkeypatch.context() as patch:
             seen: list[str] = []
-            patch.setattr(multisets, "check_finite", lambda name, x: seen.append(name))
+            patch.setattr(multisets, "check_finite", lambda name, _, seen=seen: seen.append(name))
             layer(x, index=index, dim_size=count)
         assert seen == []  # without a pass of its own
         for bad, kind in ((math.nan, "NaN"), (math.inf, "infinity"), (-math.inf, "infinity")):
