@@ -66,7 +66,7 @@ _FAR = np.float32(math.sqrt(np.finfo(np.float32).max))
 BLOCK = 64
 # Largest number of dimensions: of more, what kernels need of a set does not stay in the cache.
 LARGEST_DIM = 1024
-# Rows that are fetched ahead.
+# Rows, and what is read by set, that are fetched ahead.
 AHEAD = 32
 # Partial products within these limits neither overflow nor vanish, and nor do the products of all others.
 _LEAST, _MOST = 1e-100, 1e100
@@ -171,12 +171,14 @@ def extreme(x, rows, ends, sign, result):
 @compiled
 def extreme_gradient(x, rows, ends, extremes, gradient, result):
     """Writes the gradient by the rows, which those at the extreme share."""
-    d, last = x.shape[1], len(rows) - 1
+    d, last, last_set = x.shape[1], len(rows) - 1, len(ends) - 2
     x, rows, extremes = address(x), address(rows), address(extremes)
     gradient, result = address(gradient), address(result)
     for s in range(len(ends) - 1):
         for c in range(0, d, LANES):
-            mask, count = first(d - c), fill(_ZERO)
+            mask, count, later = first(d - c), fill(_ZERO), min(s + AHEAD, last_set) * d + c
+            fetch(extremes, later)
+            fetch(gradient, later)
             top, g = load(extremes, s * d + c, mask), load(gradient, s * d + c, mask)
             for i in range(ends[s], ends[s + 1]):
                 ahead = item(rows, min(i + AHEAD, last)) * d + c
@@ -262,7 +264,10 @@ def _log_sum_exp_gradient(x, rows, ends, given, logs, exponent, top, total, grad
         start, stop = ends[s], ends[s + 1]
         log_count = exponent * np.float32(math.log2(max(stop - start, 1)))
         for c in range(0, d if stop > start else 0, LANES):
-            mask, place = first(d - c), s * d + c
+            mask, place, later = first(d - c), s * d + c, (s + AHEAD) * d + c
+            fetch(top, later)  # beyond the end this does nothing
+            fetch(total, later)
+            fetch(gradient, later)
             rate, least = load(given, d + c, mask), load(given, 2 * d + c, mask)
             extreme, powers, g = load(top, place, mask), load(total, place, mask), load(gradient, place, mask)
             factor, moment = g / powers, fill(_ZERO)
@@ -328,6 +333,7 @@ def _log_sum_gradient(x, rows, ends, given, gradient, result, sums):
     gradient, result, sums = address(gradient), address(result), address(sums)
     for s in range(len(ends) - 1):
         for c in range(0, d, LANES):
+            fetch(gradient, (s + AHEAD) * d + c)  # beyond the end this does nothing
             mask, total = first(d - c), fill(_ZERO)
             offset, least, g = load(given, c, mask), load(given, d + c, mask), load(gradient, s * d + c, mask)
             for i in range(ends[s], ends[s + 1]):
@@ -385,13 +391,14 @@ def polynomial(x, rows, ends, given, result):
 @compiled
 def polynomial_gradient(x, rows, ends, given, gradient, result, of_gamma, of_shift):
     """Writes the gradient by the rows, and adds those by the coefficients; arguments as those of :func:`polynomial`."""
-    d, last = x.shape[1], len(rows) - 1
+    d, last, last_set = x.shape[1], len(rows) - 1, len(ends) - 2
     x, rows, given, gradient = address(x), address(rows), address(given), address(gradient)
     result, of_gamma, of_shift = address(result), address(of_gamma), address(of_shift)
     for s in range(len(ends) - 1):
         start, stop = ends[s], ends[s + 1]
         for c in range(0, d, LANES):
             mask = first(d - c)
+            fetch(gradient, min(s + AHEAD, last_set) * d + c)
             g = double(load(gradient, s * d + c, mask))
             gamma, beta, shift = load(given, c, mask), load(given, d + c, mask), load(given, 2 * d + c, mask)
             fold, slope, product = double_zeros(), double_zeros(), double_zeros() + 1.0
