@@ -84,6 +84,8 @@ class Aggregation(Pooling):
         else:
             self.exponent = float(normalization)
 
+    is_pure = True
+
     @property
     def channels(self) -> int:  # type: ignore[override]
         return self.operation.dim

@@ -17,6 +17,7 @@ __all__ = [
     "compiled",
     "extreme",
     "extreme_gradient",
+    "is_finite",
     "log_sum",
     "log_sum_exp",
     "log_sum_exp_gradient",
@@ -27,6 +28,7 @@ __all__ = [
     "polynomial",
     "polynomial_gradient",
     "sum_of_powers",
+    "trace",
 ]
 
 import math
@@ -64,7 +66,7 @@ _FAR = np.float32(math.sqrt(np.finfo(np.float32).max))
 BLOCK = 64
 # Largest number of dimensions: of more, what kernels need of a set does not stay in the cache.
 LARGEST_DIM = 1024
-# Rows that are fetched ahead.
+# Rows, and what is read by set, that are fetched ahead.
 AHEAD = 32
 # Partial products within these limits neither overflow nor vanish, and nor do the products of all others.
 _LEAST, _MOST = 1e-100, 1e100
@@ -81,6 +83,18 @@ def compiled(function):
         return njit(cache=True, **options)(function)
     except RuntimeError:  # no folder can be written to
         return njit(**options)(function)
+
+
+@njit(forceinline=True)
+def trace(traces, v):
+    """Returns zeros as long as all numbers are finite: 0 times infinity is NaN."""
+    return traces + v * _ZERO
+
+
+@njit(forceinline=True)
+def is_finite(traces):
+    """Whether all numbers that have left their traces are finite."""
+    return not any_of(traces != _ZERO)
 
 
 @njit
@@ -136,8 +150,11 @@ def order_by_set(index, count):
 
 @compiled
 def extreme(x, rows, ends, sign, result):
-    """Writes the largest number of each set if ``sign`` is 1, the smallest if it is -1; infinite if it is empty."""
-    d, last = x.shape[1], len(rows) - 1
+    """Writes the largest number of each set if ``sign`` is 1, the smallest if it is -1; infinite if it is empty.
+
+    Returns whether all rows are finite, as other folds do.
+    """
+    d, last, traces = x.shape[1], len(rows) - 1, fill(_ZERO)
     x, rows, result = address(x), address(rows), address(result)
     for s in range(len(ends) - 1):
         for c in range(0, d, LANES):
@@ -145,19 +162,23 @@ def extreme(x, rows, ends, sign, result):
             for i in range(ends[s], ends[s + 1]):
                 fetch(x, item(rows, min(i + AHEAD, last)) * d + c)
                 y = sign * load(x, item(rows, i) * d + c, mask)
+                traces = trace(traces, y)
                 top = where((y > top) | (y != y), y, top)  # NaN stays
             store(result, s * d + c, mask, sign * top)
+    return is_finite(traces)
 
 
 @compiled
 def extreme_gradient(x, rows, ends, extremes, gradient, result):
     """Writes the gradient by the rows, which those at the extreme share."""
-    d, last = x.shape[1], len(rows) - 1
+    d, last, last_set = x.shape[1], len(rows) - 1, len(ends) - 2
     x, rows, extremes = address(x), address(rows), address(extremes)
     gradient, result = address(gradient), address(result)
     for s in range(len(ends) - 1):
         for c in range(0, d, LANES):
-            mask, count = first(d - c), fill(_ZERO)
+            mask, count, later = first(d - c), fill(_ZERO), min(s + AHEAD, last_set) * d + c
+            fetch(extremes, later)
+            fetch(gradient, later)
             top, g = load(extremes, s * d + c, mask), load(gradient, s * d + c, mask)
             for i in range(ends[s], ends[s + 1]):
                 ahead = item(rows, min(i + AHEAD, last)) * d + c
@@ -191,7 +212,7 @@ def sum_of_powers(read, begin, count, extreme, rate):
 
 @njit
 def _log_sum_exp(x, rows, ends, given, logs, exponent, top, total, result, read):
-    d, last, unit = x.shape[1], len(rows) - 1, LN_2 if logs else _ONE
+    d, last, unit, traces = x.shape[1], len(rows) - 1, LN_2 if logs else _ONE, fill(_ZERO)
     x, rows, given, read = address(x), address(rows), address(given), address(read)
     top, total, result = address(top), address(total), address(result)
     for s in range(len(ends) - 1):
@@ -205,6 +226,7 @@ def _log_sum_exp(x, rows, ends, given, logs, exponent, top, total, result, read)
             for i in range(start, stop):
                 fetch(x, item(rows, min(i + AHEAD, last)) * d + c)
                 u = load(x, item(rows, i) * d + c, mask)
+                traces = trace(traces, u)
                 if logs:
                     u = log2(maximum(u, least))
                 store(read, (i - start) * LANES, everything, u)
@@ -214,11 +236,14 @@ def _log_sum_exp(x, rows, ends, given, logs, exponent, top, total, result, read)
             store(top, place, mask, extreme)
             store(total, place, mask, powers)
             store(result, place, mask, unit * (extreme + (log2(powers) - log_count) / rate))
+    return is_finite(traces)
 
 
 @compiled
 def log_sum_exp(x, rows, ends, given, logs, exponent, top, total, result):
     r"""Writes :math:`\frac{1}{k} (\log \sum_i e^{k u_i} - a \log n)`, with u = x, or u = log max(x, least) if ``logs``.
+
+    Returns whether all rows are finite.
 
     Arguments:
         given: Rows of the sign of k, of k (times log2(e) unless ``logs``: powers of 2 are what is added), and of the
@@ -227,7 +252,7 @@ def log_sum_exp(x, rows, ends, given, logs, exponent, top, total, result):
         top: What elements of each set are measured from; a binary logarithm if ``logs``. Written.
         total: Sum of the powers of 2. Written.
     """
-    _log_sum_exp(x, rows, ends, given, logs, exponent, top, total, result, buffer(longest(ends)))
+    return _log_sum_exp(x, rows, ends, given, logs, exponent, top, total, result, buffer(longest(ends)))
 
 
 @njit
@@ -239,7 +264,10 @@ def _log_sum_exp_gradient(x, rows, ends, given, logs, exponent, top, total, grad
         start, stop = ends[s], ends[s + 1]
         log_count = exponent * np.float32(math.log2(max(stop - start, 1)))
         for c in range(0, d if stop > start else 0, LANES):
-            mask, place = first(d - c), s * d + c
+            mask, place, later = first(d - c), s * d + c, (s + AHEAD) * d + c
+            fetch(top, later)  # beyond the end this does nothing
+            fetch(total, later)
+            fetch(gradient, later)
             rate, least = load(given, d + c, mask), load(given, 2 * d + c, mask)
             extreme, powers, g = load(top, place, mask), load(total, place, mask), load(gradient, place, mask)
             factor, moment = g / powers, fill(_ZERO)
@@ -276,8 +304,11 @@ def log_sum_exp_gradient(x, rows, ends, given, logs, exponent, top, total, gradi
 
 @compiled
 def log_sum(x, rows, ends, given, result):
-    """Writes the sum of log max(x + offset, least) of each set; these are the two rows that are given."""
-    d, last = x.shape[1], len(rows) - 1
+    """Writes the sum of log max(x + offset, least) of each set; these are the two rows that are given.
+
+    Returns whether all rows are finite.
+    """
+    d, last, traces = x.shape[1], len(rows) - 1, fill(_ZERO)
     x, rows, given, result = address(x), address(rows), address(given), address(result)
     for s in range(len(ends) - 1):
         for c in range(0, d, LANES):
@@ -287,9 +318,12 @@ def log_sum(x, rows, ends, given, result):
                 part = fill(_ZERO)
                 for i in range(begin, min(begin + BLOCK, ends[s + 1])):
                     fetch(x, item(rows, min(i + AHEAD, last)) * d + c)
-                    part = part + log2(maximum(load(x, item(rows, i) * d + c, mask) + offset, least))
+                    v = load(x, item(rows, i) * d + c, mask)
+                    traces = trace(traces, v)
+                    part = part + log2(maximum(v + offset, least))
                 whole = whole + double(part)
             store(result, s * d + c, mask, LN_2 * single(whole))
+    return is_finite(traces)
 
 
 @njit
@@ -299,6 +333,7 @@ def _log_sum_gradient(x, rows, ends, given, gradient, result, sums):
     gradient, result, sums = address(gradient), address(result), address(sums)
     for s in range(len(ends) - 1):
         for c in range(0, d, LANES):
+            fetch(gradient, (s + AHEAD) * d + c)  # beyond the end this does nothing
             mask, total = first(d - c), fill(_ZERO)
             offset, least, g = load(given, c, mask), load(given, d + c, mask), load(gradient, s * d + c, mask)
             for i in range(ends[s], ends[s + 1]):
@@ -327,10 +362,10 @@ def polynomial(x, rows, ends, given, result):
     r"""Writes the fold of each set by :math:`u * v = \beta (u + v + s) + \gamma u v`, in double precision.
 
     By the law itself, one element after the other, where no partial product is far from 1, else by the product of the
-    factors. Returns whether all are within limits, where nothing overflows or vanishes on the way; else the result
-    must not be used. The rows that are given are gamma, beta and the shift.
+    factors. Returns whether all rows are finite and all products within limits, where nothing overflows or vanishes
+    on the way; else the result must not be used. The rows that are given are gamma, beta and the shift.
     """
-    d, last, fine = x.shape[1], len(rows) - 1, True
+    d, last, fine, traces = x.shape[1], len(rows) - 1, True, fill(_ZERO)
     x, rows, given, result = address(x), address(rows), address(given), address(result)
     for s in range(len(ends) - 1):
         for c in range(0, d, LANES):
@@ -340,7 +375,9 @@ def polynomial(x, rows, ends, given, result):
             least, most = product, product
             for i in range(ends[s], ends[s + 1]):
                 fetch(x, item(rows, min(i + AHEAD, last)) * d + c)
-                u = double(load(x, item(rows, i) * d + c, mask))
+                v = load(x, item(rows, i) * d + c, mask)
+                traces = trace(traces, v)
+                u = double(v)
                 factor = gamma * u + beta
                 fold = fold * factor + (u + shift)
                 product = product * factor
@@ -348,19 +385,20 @@ def polynomial(x, rows, ends, given, result):
             is_mild = (least * _MILD > 1.0) & (most < _MILD)
             fine &= not any_of(mask & ((least < _LEAST) | (most > _MOST)))
             store(result, s * d + c, mask, single(where(is_mild, fold - shift, (product - beta) / gamma)))
-    return fine
+    return fine & is_finite(traces)
 
 
 @compiled
 def polynomial_gradient(x, rows, ends, given, gradient, result, of_gamma, of_shift):
     """Writes the gradient by the rows, and adds those by the coefficients; arguments as those of :func:`polynomial`."""
-    d, last = x.shape[1], len(rows) - 1
+    d, last, last_set = x.shape[1], len(rows) - 1, len(ends) - 2
     x, rows, given, gradient = address(x), address(rows), address(given), address(gradient)
     result, of_gamma, of_shift = address(result), address(of_gamma), address(of_shift)
     for s in range(len(ends) - 1):
         start, stop = ends[s], ends[s + 1]
         for c in range(0, d, LANES):
             mask = first(d - c)
+            fetch(gradient, min(s + AHEAD, last_set) * d + c)
             g = double(load(gradient, s * d + c, mask))
             gamma, beta, shift = load(given, c, mask), load(given, d + c, mask), load(given, 2 * d + c, mask)
             fold, slope, product = double_zeros(), double_zeros(), double_zeros() + 1.0

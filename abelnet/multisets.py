@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from abelnet.arrays import read_results, read_sets
-from abelnet.checks import check_count, check_finite, check_range, check_values
+from abelnet.checks import check_count, check_finite, check_range, check_values, is_checking
 from abelnet.errors import AbelnetError
 from abelnet.layouts import (
     check_element_weights,
@@ -95,6 +95,24 @@ class Multisets:
         weights: Tensor | None = None,
         element_weights: Tensor | Sequence[Tensor] | None = None,
     ) -> None:
+        self._read(values, dim, mask, index, ptr, dim_size, element_weights)
+        check_finite("values", self.values)
+        self._targets: Tensor | None = None if targets is None else check_targets(targets, self.shape, dim)
+        self._weights: Tensor | None = None if weights is None else check_weights(weights, self.shape)
+
+    def _read(
+        self,
+        values: Tensor | Sequence[Tensor],
+        dim: int,
+        mask: Tensor | None = None,
+        index: Tensor | None = None,
+        ptr: Tensor | None = None,
+        dim_size: int | None = None,
+        element_weights: Tensor | Sequence[Tensor] | None = None,
+    ) -> None:
+        """Reads values in any layout, without a look at whether they are finite."""
+        self._unchecked: Tensor | None = None
+        self._targets, self._weights = None, None
         if mask is not None and (index is not None or ptr is not None):
             raise AbelnetError("mask: expected None with index or ptr, got a mask")
         if dim_size is not None:
@@ -132,9 +150,6 @@ class Multisets:
         self.values = values.reshape(-1, dim)
         if there is not None:
             self._keep(there)
-        check_finite("values", self.values)
-        self._targets = None if targets is None else check_targets(targets, self.shape, dim)
-        self._weights = None if weights is None else check_weights(weights, self.shape)
 
     @classmethod
     def of(cls, values: MultisetValues, dim: int, **layout: Any) -> Multisets:
@@ -153,6 +168,30 @@ class Multisets:
         if values.dim != dim:
             raise AbelnetError(f"values: expected multisets of {dim} dimensions, got {values.dim}")
         return values
+
+    @classmethod
+    def unchecked(cls, values: MultisetValues, dim: int, **layout: Any) -> Multisets:
+        """Returns what :meth:`of` does, before values are checked for NaN and infinity if kernels are to fold them.
+
+        These notice both on the way, which saves one pass over all elements. Whoever calls this must call
+        :meth:`check_values` when the sets are folded, and also if that fails.
+        """
+        if isinstance(values, Multisets):
+            return cls.of(values, dim, **layout)
+        multisets = cls.__new__(cls)
+        multisets._read(values, dim, **layout)
+        multisets._unchecked = multisets.values
+        if not is_checking() or multisets.kernels(multisets.values) is None:
+            multisets.check_values()
+        return multisets
+
+    def check_values(self) -> None:
+        """Raises if values are not finite, unless that is known."""
+        if self._unchecked is not self.values:  # checked, or derived from values that their owner checks
+            return
+        self._unchecked = None
+        if self._segments is None or not self._segments.saw(self.values):
+            check_finite("values", self.values)
 
     @classmethod
     def from_arrays(cls, X: Any, y: Any = None) -> Multisets:
@@ -438,6 +477,8 @@ class Multisets:
         if u.dtype != torch.float64 and self._may_exceed(_PLAIN_SIZE):
             large = self.sizes.reshape(-1, 1) > _PLAIN_SIZE
             total = torch.where(large, self._add(u.double()).to(u.dtype), total)
+        if u is self._unchecked and self._segments is not None and bool(total.detach().sum().isfinite()):
+            self._segments.note(u)  # no sum of what is not finite is
         return total.reshape(*self.shape, u.shape[-1])
 
     def amax(self, u: Tensor) -> Tensor:

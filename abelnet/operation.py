@@ -351,13 +351,16 @@ class Operation(Configurable, nn.Module):
             >>> group.reduce(x, ptr=torch.tensor([0, 2, 2, 3])).tolist()
             [[3.0], [0.0], [3.0]]
         """
-        multisets = Multisets.of(values, self.dim, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
-        check_dtype("values", multisets.values, self.bijection)
-        self.law.check_element_weights(multisets)
-        folding = self.folding
-        if is_checking() and self._misses_identity():
-            check_no_empty("the operation", multisets)
-        return folding.decode(folding.fold(multisets.values, multisets)).contiguous()
+        multisets = Multisets.unchecked(values, self.dim, mask=mask, index=index, ptr=ptr, dim_size=dim_size)
+        try:
+            check_dtype("values", multisets.values, self.bijection)
+            self.law.check_element_weights(multisets)
+            folding = self.folding
+            if is_checking() and self._misses_identity():
+                check_no_empty("the operation", multisets)
+            return folding.decode(folding.fold(multisets.values, multisets)).contiguous()
+        finally:
+            multisets.check_values()
 
     @in_own_precision
     def mean(

@@ -6,6 +6,7 @@ __all__ = ["Pooling"]
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 from torch import Tensor, nn
 
@@ -33,6 +34,8 @@ class Pooling(Configurable, nn.Module, ABC):
 
     channels: int
     """Number of channels :math:`c`."""
+    is_pure: ClassVar[bool] = False
+    """Whether pooling writes nothing that would remain if values turn out not to be finite in the end."""
 
     def forward(
         self,
@@ -57,7 +60,8 @@ class Pooling(Configurable, nn.Module, ABC):
         Returns:
             One result per set, :math:`(*, c)` or :math:`(B, c)`.
         """
-        multisets = Multisets.of(
+        read = Multisets.unchecked if self.is_pure else Multisets.of
+        multisets = read(
             values,
             self.channels,
             mask=mask,
@@ -66,7 +70,10 @@ class Pooling(Configurable, nn.Module, ABC):
             dim_size=dim_size,
             element_weights=element_weights,
         )
-        return self.pool(multisets).contiguous()  # layers such as GATConv call .view on what they get
+        try:
+            return self.pool(multisets).contiguous()  # layers such as GATConv call .view on what they get
+        finally:
+            multisets.check_values()
 
     @abstractmethod
     def pool(self, multisets: Multisets) -> Tensor:

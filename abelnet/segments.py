@@ -91,6 +91,7 @@ class Segments:
 
     def __init__(self, index: Tensor, count: int) -> None:
         self.index, self.count = index, count
+        self._finite: tuple[Any, ...] | None = None  # where rows are that were found to be finite
         kernels = _kernels() if len(index) * 8 >= _MANY and _ENABLED.get() else None
         if kernels is not None:
             rows, ends, is_ascending = kernels.order_by_set(index.detach().contiguous().numpy(), count)
@@ -137,6 +138,26 @@ class Segments:
         ascending = self.index if self.order is None else self.index.index_select(0, self.order)
         return begin.scatter_reduce_(0, ascending[:, None].expand_as(rows), rows, kind)
 
+    def fold(
+        self, kernel: Callable[..., bool], x: Tensor, given: Sequence[Any] = (), by_set: Sequence[Tensor] = ()
+    ) -> bool:
+        """Runs a kernel that returns whether all rows are finite, which it does; see :meth:`run`.
+
+        If so, that is noted.
+        """
+        is_fine = all(self.run(kernel, x, given, by_set))
+        if is_fine:
+            self.note(x)
+        return is_fine
+
+    def note(self, x: Tensor) -> None:
+        """Keeps a note that rows are finite."""
+        self._finite = _place(x)
+
+    def saw(self, x: Tensor) -> bool:
+        """Whether these very rows, which have existed since before the sets, are those last noted to be finite."""
+        return self._finite is not None and self._finite == _place(x)
+
     def run(
         self,
         kernel: Callable[..., Any],
@@ -175,6 +196,10 @@ class Segments:
             for total, part in zip(sums, own, strict=True):
                 total += part
         return [result for result, _ in found]
+
+
+def _place(x: Tensor) -> tuple[Any, ...]:
+    return x.data_ptr(), x.shape, x.stride()
 
 
 def _added(u: Tensor, index: Tensor, rows: Tensor, ends: Tensor) -> Tensor:
@@ -240,7 +265,7 @@ class _Extreme(torch.autograd.Function):
     def forward(ctx: Any, u: Tensor, segments: Segments, kind: str) -> Tensor:
         if (kernels := kernels_for(u)) is not None:
             extreme = u.new_empty(segments.count, u.shape[1])
-            segments.run(kernels.extreme, u, [np.float32(1 if kind == "amax" else -1)], [extreme])
+            segments.fold(kernels.extreme, u, [np.float32(1 if kind == "amax" else -1)], [extreme])
         else:
             extreme = segments._reduced(u, kind, -math.inf if kind == "amax" else math.inf)
         ctx.segments = segments

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from abelnet import Generator, Maximum, Mean, Minimum, Multisets, Operation, Polynomial, Sum
+from abelnet import AbelnetError, Generator, Maximum, Mean, Minimum, Multisets, Operation, Polynomial, Sum, multisets
 from abelnet.aggregation import Aggregation
+from abelnet.checks import set_checks_enabled
+from abelnet.nn import Channelwise, GatedBank
 from abelnet.segments import kernels_for, set_kernels_enabled
 
 kernels = pytest.importorskip("abelnet.kernels", reason="numba is not installed")
@@ -149,3 +152,57 @@ def test_few_numbers_and_double_precision_are_left_to_torch() -> None:
     assert multisets.kernels(x) is not None
     with set_kernels_enabled(False):
         assert multisets.kernels(x) is None
+
+
+def hardened(dim: int, law: str) -> Channelwise:
+    """Returns a bank that has kept one law."""
+    bank = GatedBank(dim, seed=0)
+    with torch.no_grad():
+        bank.logits[:, bank.names.index(law)] = 1.0
+    bank.anneal(1.0)
+    return bank.harden()
+
+
+@pytest.mark.parametrize("dim", [20, 32])
+@pytest.mark.parametrize("law", GatedBank(1).names)
+def test_what_is_not_finite_is_noticed_wherever_it_is(law: str, dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    n, count = 20_000, 2000
+    layer, generator = hardened(dim, law), torch.Generator().manual_seed(0)
+    x = 0.5 + torch.rand(n, dim, generator=generator)
+    ordered = torch.arange(count).repeat_interleave(n // count)
+    for index in (ordered, ordered[torch.randperm(n, generator=generator)]):
+        with monkeypatch.context() as patch:
+            seen: list[str] = []
+            patch.setattr(multisets, "check_finite", lambda name, _, seen=seen: seen.append(name))
+            layer(x, index=index, dim_size=count)
+        assert seen == []  # without a pass of its own
+        for bad, kind in ((math.nan, "NaN"), (math.inf, "infinity"), (-math.inf, "infinity")):
+            i, j = (int(torch.randint(0, limit, (), generator=generator)) for limit in x.shape)
+            with torch.no_grad():
+                before, x[i, j] = float(x[i, j]), bad
+            message = f"values: expected finite values, got 1 of {n * dim} that are {kind}$"
+            for call in (layer, layer.operations[0].reduce):
+                with pytest.raises(AbelnetError, match=message):
+                    call(x, index=index, dim_size=count)
+            with set_checks_enabled(False):
+                layer(x, index=index, dim_size=count)
+            x[i, j] = before
+
+
+def test_what_is_not_finite_is_noticed_beside_other_laws_and_by_threads() -> None:
+    laws = Operation(Generator(DIM, "affine"), Maximum()), Operation(Generator(DIM, "affine"), Sum())
+    layer = Channelwise(laws, [range(DIM), range(DIM, 2 * DIM)])
+    x, index = torch.rand(2**17, 2 * DIM), torch.arange(2**17) // 8
+    x[70_000, 3], x[80_000, DIM] = -math.inf, math.nan
+    torch.set_num_threads(2)
+    with pytest.raises(AbelnetError, match=f"got 2 of {x.numel()} that are NaN or infinity"):
+        layer(x, index=index, dim_size=2**14)
+    one = Operation(Generator(2 * DIM, "affine"), Maximum())
+    with pytest.raises(AbelnetError, match=f"got 2 of {x.numel()} that are NaN or infinity"):
+        one.reduce(x, index=index, dim_size=2**14)
+
+
+def test_finite_numbers_whose_sum_overflows_are_no_error() -> None:
+    x, index = torch.full((N, DIM), 3e38), torch.arange(N) // 8
+    for law in (Sum(), Polynomial(0.0), Maximum()):
+        Operation(Generator(DIM, "affine"), law).float().reduce(x, index=index, dim_size=N // 8)

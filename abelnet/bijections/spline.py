@@ -101,7 +101,7 @@ class RationalQuadraticSpline(Elementwise):
         if found is None:
             return super().summed(x, multisets, line)
         check_values("x", x, self.dim)
-        arguments = *self._raw(), _stacked(line, self.dim), (self.bound, self.min_slope), multisets, found[0]
+        arguments = *self._raw(), _stacked(line), (self.bound, self.min_slope), multisets, found[0]
         total: Tensor = _Summed.apply(x, *arguments)  # type: ignore[no-untyped-call]
         return total.reshape(*multisets.shape, self.dim)
 
@@ -270,14 +270,14 @@ def _root(rise: Expr, slope: Expr, height: Expr, mean: Expr, bend: Expr) -> tupl
     return b, sympy.sqrt(b**2 + 4 * a * mean * rise)
 
 
-def _stacked(line: Line | None, dim: int) -> Tensor | None:
-    return None if line is None else torch.stack([one.expand(dim) for one in line])
+def _stacked(line: Line | None) -> Tensor | None:
+    return None if line is None else torch.stack(line)
 
 
 def _compiled(x: Tensor, spline: RationalQuadraticSpline, line: Line | None, is_inverse: bool) -> Tensor:
     """Returns values or inverses by compiled kernels."""
     limits = spline.bound, spline.min_slope
-    arguments = *spline._raw(), _stacked(line, spline.dim), limits, is_inverse
+    arguments = *spline._raw(), _stacked(line), limits, is_inverse
     y: Tensor = _Compiled.apply(x.reshape(-1, x.shape[-1]), *arguments)  # type: ignore[no-untyped-call]
     return y.reshape(x.shape)
 
@@ -364,7 +364,7 @@ class _Summed(torch.autograd.Function):
         segments: Segments,
     ) -> Tensor:
         total, bins = torch.empty(segments.count, x.shape[-1]), _Bins((widths, heights, slopes), line, limits)
-        segments.run(bins.kernels.spline_sum, x, bins.for_values, [total])
+        segments.fold(bins.kernels.spline_sum, x, bins.for_values, [total])
         ctx.bins, ctx.limits, ctx.multisets, ctx.segments = bins, limits, multisets, segments
         ctx.save_for_backward(x, widths, heights, slopes, line)
         return total

@@ -29,7 +29,7 @@ __all__ = [
 import numpy as np
 from numba import njit
 
-from abelnet.kernels import AHEAD, BLOCK, TINY, buffer, compiled
+from abelnet.kernels import AHEAD, BLOCK, TINY, buffer, compiled, is_finite, trace
 from abelnet.lanes import (
     LANES,
     address,
@@ -226,6 +226,7 @@ def spline(x, table, ends, is_inverse, result):
             if is_few:
                 _keep(table, low, high, d, c, mask, few)
             for i in range(begin, end):
+                fetch(x, min(i + _BLOCK, n - 1) * d + c)
                 v = load(x, i * d + c, mask)
                 one = _one_of(v, few) if is_few else _one_of_many(v, table, low, high, d, c, mask)[0]
                 y = _place(v, one) if is_inverse else _value(v, one)
@@ -234,7 +235,7 @@ def spline(x, table, ends, is_inverse, result):
 
 @njit
 def _spline_sum(x, rows, bounds, table, ends, c, result, few):
-    (n, d), bins = x.shape, table.shape[0]
+    (n, d), bins, traces = x.shape, table.shape[0], fill(_ZERO)
     start, stop, last, mask = bounds[0], bounds[-1], n - 1, first(d - c)
     x, rows, table, ends = address(x), address(rows), address(table), address(ends)
     result, few, own = address(result), address(few), _ends_of(ends, d, c, mask)
@@ -259,20 +260,27 @@ def _spline_sum(x, rows, bounds, table, ends, c, result, few):
                     one, _ = _one_of_many(v, table, low, high, d, c, mask)
                     part = part + _with_lines(v, _value(v, one), own)
             whole = whole + double(part)
+        # Splines map what is not finite to what is not: a sum tells as much as all of its rows.
+        traces = trace(traces, single(whole))
         store(result, s * d + c, mask, single(whole))
+    return is_finite(traces)
 
 
 @compiled
 def spline_sum(x, rows, bounds, table, ends, result):
-    """Writes the sum over each set of the values of splines; arguments as in :mod:`abelnet.kernels`."""
-    begin, sets, few = 0, len(bounds) - 1, buffer(_FEW * ROWS)
+    """Writes the sum over each set of the values of splines; arguments as in :mod:`abelnet.kernels`.
+
+    Returns whether all sums are finite, and therefore all rows.
+    """
+    begin, sets, few, fine = 0, len(bounds) - 1, buffer(_FEW * ROWS), True
     while begin < sets:
         end = begin + 1
         while end < sets and bounds[end + 1] - bounds[begin] <= _BLOCK:
             end += 1
         for c in range(0, x.shape[1], LANES):
-            _spline_sum(x, rows, bounds[begin : end + 1], table, ends, c, result[begin:end], few)
+            fine &= _spline_sum(x, rows, bounds[begin : end + 1], table, ends, c, result[begin:end], few)
         begin = end
+    return fine
 
 
 @_inlined
@@ -400,12 +408,13 @@ def _shape_of_few(x, place, mask, some_beyond, own, few):
 
 @_inlined
 def _gradients_of_few(
-    x, rows, bounds, start, stop, s, d, c, last, mask, some_beyond, is_inverse, own, few, gradient, result
+    x, rows, bounds, start, stop, s, d, c, last, last_set, mask, some_beyond, is_inverse, own, few, gradient, result
 ):
     """Writes the gradient by some rows that are in few bins, or beyond; returns the sums of bins and tails."""
     tails, totals = (fill(_ZERO), fill(_ZERO)), (_zeros(), _zeros(), _zeros())
     v, shape = _shape_of_few(x, item(rows, start) * d + c, mask, some_beyond, own, few)
     while start < stop:
+        fetch(gradient, min(s + AHEAD, last_set) * d + c)
         g, end = load(gradient, s * d + c, mask), min(item(bounds, s + 1), stop)
         for i in range(start, end):
             # The next row is begun before this one is finished: it need not wait for divisions.
@@ -429,7 +438,7 @@ def _gradients(
 ):
     """Writes the gradient by some rows, from that by their sums, and adds those by bins and by slopes beyond."""
     (n, d), bins = x.shape, table.shape[0]
-    last, mask = n - 1, first(d - c)
+    last, last_set, mask = n - 1, len(bounds) - 2, first(d - c)
     x, rows, bounds, table, ends = address(x), address(rows), address(bounds), address(table), address(ends)
     gradient, result, sums, few = address(gradient), address(result), address(sums), address(few)
     of_table, of_slopes, own = address(of_table), address(of_slopes), _ends_of(ends, d, c, mask)
@@ -440,15 +449,17 @@ def _gradients(
         _keep(table, low, high, d, c, mask, few)
         if some_beyond | is_inverse:
             totals, tails = _gradients_of_few(
-                x, rows, bounds, start, stop, s, d, c, last, mask, some_beyond, is_inverse, own, few, gradient, result
-            )
+                x, rows, bounds, start, stop, s, d, c, last, last_set, mask, some_beyond, is_inverse, own, few,
+                gradient, result,
+            )  # fmt: skip
         else:  # by a loop without branches
             totals, tails = _gradients_of_few(
-                x, rows, bounds, start, stop, s, d, c, last, mask, False, False, own, few, gradient, result
+                x, rows, bounds, start, stop, s, d, c, last, last_set, mask, False, False, own, few, gradient, result
             )
         _move_few(totals, low, high, of_table, d, c, mask)
     else:
         while start < stop:
+            fetch(gradient, min(s + AHEAD, last_set) * d + c)
             g, end = load(gradient, s * d + c, mask), min(item(bounds, s + 1), stop)
             for i in range(start, end):
                 row = item(rows, i) * d + c

@@ -280,7 +280,7 @@ class _Fused(torch.autograd.Function):
         given = torch.stack((rate.sign(), rate * (1 if logs else _LOG2_E), limit)).detach().numpy()
         top, total, result = (u.new_empty(segments.count, u.shape[-1]) for _ in range(3))
         fixed = [given, logs, np.float32(exponent)]
-        segments.run(kernels.log_sum_exp, u, fixed, [top, total, result])
+        segments.fold(kernels.log_sum_exp, u, fixed, [top, total, result])
         ctx.others = multisets, segments, kernels, fixed
         ctx.save_for_backward(u, rate, least, top, total)
         return result
@@ -333,7 +333,7 @@ class _SumOfLogs(torch.autograd.Function):
         limit = least.to(x.dtype).clamp_min(torch.finfo(x.dtype).tiny).expand_as(offset)
         given = [torch.stack((offset, limit)).numpy()]
         total = x.new_empty(segments.count, x.shape[-1])
-        segments.run(kernels.log_sum, x, given, [total])
+        segments.fold(kernels.log_sum, x, given, [total])
         ctx.others = multisets, segments, kernels, given
         ctx.save_for_backward(x, offset, least)
         return total

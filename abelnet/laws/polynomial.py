@@ -170,7 +170,7 @@ class Polynomial(Law):
             coefficients = [one.expand(u.shape[-1]) for one in self._coefficients()]
             given = torch.stack(coefficients).numpy()
             result = u.new_empty(segments.count, u.shape[-1])
-            if not all(segments.run(kernels.polynomial, u, [given], [result])):
+            if not segments.fold(kernels.polynomial, u, [given], [result]):
                 return None
         gamma, shift = (one.expand(u.shape[-1]) for one in (self.gamma, self.shift))
         fold: Tensor = _Fold.apply(u, gamma, shift, result, given, multisets)  # type: ignore[no-untyped-call]

@@ -49,6 +49,8 @@ class Channelwise(Pooling):
         order = [channel for some in self.parts for channel in some]
         self._places = [order.index(channel) for channel in range(len(order))]
 
+    is_pure = True
+
     @property
     def operations(self) -> list[Operation]:
         """The operations."""
@@ -68,6 +70,7 @@ class Channelwise(Pooling):
         if len(self.parts) == 1:
             result: Tensor = self.aggregations[0](multisets)
             return result
+        multisets.check_values()  # as a whole, which no operation sees
         results = [one(multisets.columns(some)) for one, some in zip(self.aggregations, self.parts, strict=True)]
         return torch.cat(results, -1)[..., self._places]
 
