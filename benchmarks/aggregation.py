@@ -2,12 +2,14 @@
 
 All are called as a message-passing layer calls them, with an index that is sorted by set and one that is not. Laws are
 those that a hardened bank may have; kernels are compiled before the clock starts. The soft bank is averaged over the
-turns of its training, before the best laws are tried and while they are.
+turns of its training, before the best laws are tried and while they are. Memory that is freed is kept for all of them:
+where the C library returns it to the system, faults of new pages take longer than a sum, and hit whatever comes next.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import statistics
 import time
 import warnings
@@ -52,6 +54,8 @@ LAWS = {
 DIM = 32
 # Steps before the trial and in it, of which the bank takes turns.
 TURNS = 48
+# Parameters of glibc's mallopt: free memory that is not returned, and blocks that are not mapped one by one, in bytes.
+MALLOPT = {-1: 2**30, -3: 2**25}
 
 
 def hardened(dim: int, name: str, law: str) -> nn.Module:
@@ -141,9 +145,15 @@ def timed(call: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
+def keep_memory() -> bool:
+    """Keeps memory that is freed, and returns whether that is possible: in the C library of GNU."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    return mallopt is not None and all(mallopt(parameter, size) == 1 for parameter, size in MALLOPT.items())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--fast", action="store_true", help="without the slow rivals")
     parser.add_argument("--plain", action="store_true", help="without compiled kernels")
     arguments = parser.parse_args()
@@ -151,7 +161,8 @@ def main() -> None:
     torch.manual_seed(0)
     torch.set_num_threads(1)
     kernels = "not used" if kernels_for(torch.zeros(100_000, DIM)) is None else "used"
-    print(f"torch {torch.__version__}, one thread; compiled kernels are {kernels}")
+    memory = "kept" if keep_memory() else "returned to the system"
+    print(f"torch {torch.__version__}, one thread; compiled kernels are {kernels}; freed memory is {memory}")
     compare(100_000, 10_000, DIM, arguments.rounds, not arguments.fast)
 
 
