@@ -221,8 +221,13 @@ def complete(
     methods = _named_methods(method or ["spelled"], models, vocabulary.dim)
     with terminal.status("answering"):
         found = completed(vocabulary, known, words, methods, topn=topn)
-    count = len(known.rows)
-    terminal.say(f"{count:,} example pair{'s' if count > 1 else ''}" + "".join(f"; {note}" for note in known.notes))
+    count, first = len(known.rows), ":".join(vocabulary.index_to_key[row] for row in known.rows[0].tolist())
+    said = f"{count:,} example pairs, such as {first}" if count > 1 else f"1 example pair, {first}"
+    terminal.say("; ".join((said, *known.notes)))
+    for word, example in known.reversed_words(vocabulary, words).items():
+        terminal.say(
+            f"{word} is an answer here, as in {example}: pairs are completed from the first word to the second"
+        )
     for completion in found:
         terminal.show_table(completion_table(completion))
     if json is not None:

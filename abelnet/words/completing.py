@@ -79,6 +79,26 @@ class Examples:
         """Returns the pairs and notes of both."""
         return Examples(torch.unique(torch.cat((self.rows, other.rows)), dim=0), self.notes + other.notes)
 
+    def reversed_words(self, vectors: WordVectors, words: Iterable[str]) -> dict[str, str]:
+        """Returns words that are answers of the examples and not asked for in any, each with such a pair.
+
+        They are most likely meant the other way round: pairs are completed from their first word to the second.
+
+        Example:
+            >>> vectors = WordVectors.default()
+            >>> Examples.of(vectors, [("berlin", "germany"), ("rome", "italy")]).reversed_words(vectors, ["germany"])
+            {'germany': 'berlin:germany'}
+        """
+        asked = set(self.rows[:, 0].tolist())
+        sources = {b: a for a, b in reversed(self.rows.tolist())}
+        names = vectors.index_to_key
+        rows = {word: vectors.index(word.lower() if vectors.is_lower_case else word) for word in words}
+        return {
+            word: f"{names[sources[row]]}:{names[row]}"
+            for word, row in rows.items()
+            if row in sources and row not in asked
+        }
+
 
 @dataclass(frozen=True)
 class Completion:

@@ -56,8 +56,9 @@ def test_complete(tmp_path: Path) -> None:
     outputs = ["--json", str(tmp_path / "out.json")]
     done = RUNNER.invoke(cli.app, ["words", "complete", "germany", "spain", *options, *outputs])
     assert done.exit_code == 0, done.output
-    line = "3 example pairs; 1 repeated pair is used once; 1 pair has an unknown word and is left out"
-    assert done.output.splitlines()[0] == line
+    said = "3 example pairs, such as japan:tokyo", "1 repeated pair is used once", "1 pair has an unknown word"
+    assert done.output.startswith("; ".join(said))
+    assert "is an answer here" not in done.output
     assert "spelled wv" in done.output
     assert "spelled agn" in done.output
     content = json.loads((tmp_path / "out.json").read_text())
@@ -67,7 +68,8 @@ def test_complete(tmp_path: Path) -> None:
     relation = ["--relation", "capital-world", "--method", "3cosavg", "--method", "similarity", "--model", "wv"]
     done = RUNNER.invoke(cli.app, ["words", "complete", "germany", *relation, "--topn", "1"])
     assert done.exit_code == 0, done.output
-    assert "116 example pairs" in done.output
+    assert "116 example pairs, such as london:england" in done.output
+    assert "germany is an answer here, as in berlin:germany" in done.output
     assert "3cosavg wv" in done.output
     assert "similarity wv" not in done.output  # it depends on no model
 
