@@ -20,7 +20,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-_MODELS = ("wv", "wv_mlp", "wv_agn", "anchored", "anchored_80", "several", "several_80")
+_MODELS = ("wv", "wv_mlp", "wv_agn", "anchored", "anchored_80", "several", "several_80", "ensemble", "ensemble_80")
 _Out = Annotated[Path, typer.Option(help="Output folder for results and models; an interrupted run resumes from it.")]
 
 

@@ -3,6 +3,7 @@ r"""Analogy models for :math:`a : b = c : ?`: offsets, of the vectors themselves
 from __future__ import annotations
 
 __all__ = [
+    "AnalogyEnsemble",
     "AnalogyModel",
     "AnalogyNetwork",
     "GroupAnalogy",
@@ -13,9 +14,10 @@ __all__ = [
 ]
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, cast
 
 import torch
 import torch.nn.functional as F
@@ -197,6 +199,58 @@ class GroupAnalogy(AnalogyNetwork):
     def forward(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
         # All three are encoded in one pass.
         return self.group.analogy(a, b, c)
+
+
+class AnalogyEnsemble(AnalogyModel):
+    r"""Ensemble of models: the mean of their predictions, each of norm 1.
+
+    .. math:: \varphi(x) = (\varphi_1(x), \dots, \varphi_m(x)), \quad
+        \psi(u) = \frac{1}{m} \sum_j \frac{\psi_j(u_j)}{\lVert \psi_j(u_j) \rVert}
+
+    Cosines to the prediction rank words as the means of the cosines to :math:`\psi_1, \dots, \psi_m` do. An ensemble of
+    groups computes in their direct product, in which a word :math:`x` is :math:`(x, \dots, x)`.
+
+    Arguments:
+        models: The models, whose coordinates have the same number of dimensions.
+
+    Example:
+        >>> ensemble = AnalogyEnsemble(*(GroupAnalogy(6, layers=2, hidden=8, seed=seed) for seed in range(3)))
+        >>> ensemble(*torch.randn(3, 7, 6)).norm(dim=-1).le(1 + 1e-6).all()
+        tensor(True)
+    """
+
+    def __init__(self, *models: AnalogyModel) -> None:
+        super().__init__()
+        for model in models:
+            if not isinstance(model, AnalogyModel):
+                raise AbelnetError(f"models: expected AnalogyModel instances, got {type(model).__name__}")
+        dims = {model.dim for model in models} - {None}
+        if not models or len(dims) > 1:
+            raise AbelnetError(
+                f"models: expected one or more with equal dim, got {len(models)} with {sorted(map(str, dims))}"
+            )
+        self.models = nn.ModuleList(models)
+
+    def __iter__(self) -> Iterator[AnalogyModel]:
+        return iter(cast("list[AnalogyModel]", list(self.models)))
+
+    @property
+    def dim(self) -> int | None:
+        return next((model.dim for model in self if model.dim is not None), None)
+
+    def encode(self, x: Tensor) -> Tensor:
+        return torch.cat([model.encode(x) for model in self], -1)
+
+    def decode(self, u: Tensor) -> Tensor:
+        parts = zip(self, u.chunk(len(self.models), -1), strict=True)
+        return torch.stack([F.normalize(model.decode(part), dim=-1) for model, part in parts]).mean(0)
+
+    def config(self) -> dict[str, Any]:
+        return {"models": list(self)}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        return cls(*config["models"])
 
 
 def default_model() -> GroupAnalogy:

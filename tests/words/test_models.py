@@ -14,7 +14,7 @@ from torch import nn
 import abelnet
 from abelnet import AbelnetError
 from abelnet.words import GroupAnalogy, OffsetMLP, offset
-from abelnet.words.models import Offset, default_model, named_model
+from abelnet.words.models import AnalogyEnsemble, Offset, default_model, named_model
 
 
 @given(seed=st.integers(0, 2**40), layers=st.integers(1, 4), gain=st.sampled_from([0.0, 0.1, 1.0]))
@@ -82,3 +82,26 @@ def test_several_pairs_are_a_translation() -> None:
 
 def test_embedded_model() -> None:
     assert isinstance(default_model(), nn.Module)
+
+
+def test_an_ensemble_computes_in_the_direct_product(tmp_path: Path) -> None:
+    members = [GroupAnalogy(6, 2, 8, seed=seed) for seed in range(3)]
+    ensemble = AnalogyEnsemble(*members).double()
+    a, b, c, d = F.normalize(torch.randn(4, 5, 6, dtype=torch.float64), dim=-1)
+    each = torch.stack([F.normalize(member(a, b, c), dim=-1) for member in members])
+    found = ensemble(a, b, c)
+    torch.testing.assert_close(found, each.mean(0))
+    # Words are ranked as by the mean of the cosines.
+    torch.testing.assert_close(F.normalize(d, dim=-1) @ found.t(), (F.normalize(d, dim=-1) @ each.mT).mean(0))
+    torch.testing.assert_close(ensemble(a, c, b), found)
+    torch.testing.assert_close(ensemble(a, a, c), c)
+    abelnet.save(ensemble, tmp_path)
+    torch.testing.assert_close(named_model(str(tmp_path), 6)(a, b, c), found)
+    assert AnalogyEnsemble(Offset(), *members).dim == 6
+    for wrong, message in (
+        ((), "expected one or more with equal dim, got 0"),
+        ((members[0], GroupAnalogy(7, 2, 8)), r"expected one or more with equal dim, got 2 with \['6', '7'\]"),
+        ((nn.Identity(),), "expected AnalogyModel instances, got Identity"),
+    ):
+        with pytest.raises(AbelnetError, match=f"^models: {message}"):
+            AnalogyEnsemble(*wrong)  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 __all__ = ["MODELS", "AnalogyExperiment", "AnalogyModel", "load_vectors", "read_analogies", "run_analogies"]
 
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -21,7 +22,7 @@ from torch import Tensor
 
 from abelnet.checks import check_count
 from abelnet.errors import AbelnetError
-from abelnet.experiments.running import Tell, claim_folder, run_units, write_results
+from abelnet.experiments.running import Tell, claim_folder, derived_seed, run_units, write_results
 from abelnet.files import read_json, write_json
 from abelnet.saving import save
 from abelnet.training.loop import train
@@ -29,7 +30,7 @@ from abelnet.training.settings import Data, Loss, Settings, Validate
 from abelnet.training.tuning import Candidate, Integer, Real, Search, Space
 from abelnet.words.evaluation import Evaluation, evaluate, offset
 from abelnet.words.losses import AnchoredLoss, CosineLoss
-from abelnet.words.models import GroupAnalogy, OffsetMLP
+from abelnet.words.models import AnalogyEnsemble, GroupAnalogy, OffsetMLP
 from abelnet.words.questions import Questions, Splits, bats_questions, google_pairs, google_questions
 from abelnet.words.vectors import WordVectors, cache_folder
 
@@ -75,6 +76,7 @@ class AnalogyModel:
         parameters: Hyperparameters chosen by the paper, or by us.
         part: Part of a split to train on.
         stages: Stages of training, each of which continues the one before.
+        members: Number of models of an ensemble, each trained from its own random seed.
         space: Hyperparameter search space of a model with one stage.
     """
 
@@ -83,7 +85,14 @@ class AnalogyModel:
     parameters: Parameters | None = None
     part: Literal["train", "development"] = "train"
     stages: tuple[Stage, ...] = (Stage(_cosine, _PAPER),)
+    members: int = 1
     space: Space | None = None
+
+    def seeds(self, seed: int) -> list[int]:
+        """Returns the random seeds of all members; a model that is no ensemble keeps its own."""
+        if self.members == 1:
+            return [seed]
+        return [derived_seed(seed, "member", number) % 2**31 for number in range(self.members)]
 
 
 def _mlp(dim: int, parameters: Parameters, seed: int) -> OffsetMLP:
@@ -119,6 +128,13 @@ MODELS = {
     "several": AnalogyModel("anchored, several pairs", _agn_from_offset, _CHOSEN, "train", (_ANCHORED, _SEVERAL)),
     "several_80": AnalogyModel(
         "several pairs, 80 % of pairs", _agn_from_offset, _CHOSEN, "development", (_ANCHORED_80, _SEVERAL_80)
+    ),
+    # Three of these, whose predictions are averaged: what they know of the questions is the same, their errors are not.
+    "ensemble": AnalogyModel(
+        "ensemble, several pairs", _agn_from_offset, _CHOSEN, "train", (_ANCHORED, _SEVERAL), members=3
+    ),
+    "ensemble_80": AnalogyModel(
+        "ensemble, 80 % of pairs", _agn_from_offset, _CHOSEN, "development", (_ANCHORED_80, _SEVERAL_80), members=3
     ),
 }
 
@@ -236,33 +252,41 @@ def _run_unit(experiment: AnalogyExperiment, folder: Path, unit: tuple[str, int]
     splits, tests = _questions(experiment, vectors, seed)
     content: dict[str, Any] = {"model": model, "seed": seed}
     kind = MODELS[model]
-    files = [part.with_name(f"{part.stem}-{stage}") for stage in range(len(kind.stages))]
     answer: Any = offset
     if kind.build is not None:
         parameters = _parameters(experiment, folder, model)
-        answer = kind.build(vectors.dim, parameters, seed)
         content |= {"parameters": dict(parameters), "stages": []}
-        for stage, file in zip(kind.stages, files, strict=True):
-            settings = experiment.settings(stage, parameters)
-            share = 0.9 / len(kind.stages) / settings.epochs
-            done = _run_stage(
-                answer,
-                stage,
-                settings,
-                vectors,
-                splits,
-                part=kind.part,
-                seed=seed,
-                file=file,
-                on_epoch=partial(tell, share),
-            )
-            content["stages"].append(done)
+        networks = []
+        for own, files in zip(kind.seeds(seed), _stage_files(part, kind), strict=True):
+            networks.append(kind.build(vectors.dim, parameters, own))
+            for stage, file in zip(kind.stages, files, strict=True):
+                settings = experiment.settings(stage, parameters)
+                share = 0.9 / (kind.members * len(kind.stages) * settings.epochs)
+                done = _run_stage(
+                    networks[-1],
+                    stage,
+                    settings,
+                    vectors,
+                    splits,
+                    part=kind.part,
+                    seed=own,
+                    file=file,
+                    on_epoch=partial(tell, share),
+                )
+                content["stages"].append(done)
+        answer = networks[0] if kind.members == 1 else AnalogyEnsemble(*networks)
         answer.eval()
         save(answer, folder / "models" / f"{model}-{seed}")
     content["tables"] = [_table(evaluate(vectors, questions, {model: answer}), model) for questions in tests]
     write_json(part, content | {"seconds": time.perf_counter() - start})
-    for file in files:
+    for file in itertools.chain(*_stage_files(part, kind)):
         file.with_suffix(".checkpoint").unlink(missing_ok=True)
+
+
+def _stage_files(part: Path, kind: AnalogyModel) -> list[list[Path]]:
+    """Returns the file of each stage of each member, without its suffix."""
+    members = [part.stem] if kind.members == 1 else [f"{part.stem}-{number}" for number in range(kind.members)]
+    return [[part.with_name(f"{member}-{stage}") for stage in range(len(kind.stages))] for member in members]
 
 
 def _run_stage(

@@ -102,6 +102,17 @@ def test_the_second_stage_keeps_averaged_parameters_and_resumes_with_them(
         assert not torch.equal(kept, last[f"parameter.{name}"])
 
 
+@pytest.mark.usefixtures("_units_here")
+def test_the_members_of_an_ensemble_are_trained_from_seeds_of_their_own(data: tuple[str, str], tmp_path: Path) -> None:
+    experiment = AnalogyExperiment(data[0], data[1], models=("ensemble",), seeds=1, epochs=1)
+    (row,) = run_analogies(experiment, tmp_path)["rows"]
+    assert len(row["stages"]) == 6
+    assert len({stage["loss"] for stage in row["stages"]}) == 6
+    members = list(abelnet.load(tmp_path / "models" / "ensemble-0"))
+    assert len({member.group(*torch.ones(2, 10)) for member in members}) == 3
+    assert not list((tmp_path / "parts").glob("*.checkpoint"))
+
+
 def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(AbelnetError, match=r"model: expected one of wv, .* got 'gpt'"):
         AnalogyExperiment(models=("gpt",))
