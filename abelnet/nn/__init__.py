@@ -4,6 +4,7 @@ from abelnet.nn.aggregations import make_aggregation
 from abelnet.nn.bank import GatedBank
 from abelnet.nn.baselines import MLP, DeepSets
 from abelnet.nn.channelwise import Channelwise
+from abelnet.nn.context import ContextAggregation
 from abelnet.nn.estimators import MultisetClassifier, MultisetRegressor
 from abelnet.nn.labels import LabelDecoder
 from abelnet.nn.sets import SetModel
@@ -12,6 +13,7 @@ from abelnet.nn.stacks import DeepSetsStack
 __all__ = [
     "MLP",
     "Channelwise",
+    "ContextAggregation",
     "DeepSets",
     "DeepSetsStack",
     "GatedBank",

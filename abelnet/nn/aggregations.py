@@ -12,6 +12,7 @@ from abelnet.checks import check_count
 from abelnet.errors import AbelnetError
 from abelnet.laws import Law, Maximum, Mean, Sum, WeightedMean
 from abelnet.nn.bank import GatedBank
+from abelnet.nn.context import ContextAggregation
 from abelnet.operation import Operation
 from abelnet.pooling import Pooling
 
@@ -23,6 +24,8 @@ _RATE = 4.0
 _SEEDS = 1024
 # Rate of masses, likewise.
 _MASS_RATE = 8.0
+# Channels per channel of a summary.
+_SUMMARIZED = 4
 
 
 def make_aggregation(name: str, channels: int, *, seed: int | None = None) -> Pooling:
@@ -40,10 +43,12 @@ def make_aggregation(name: str, channels: int, *, seed: int | None = None) -> Po
                             (:class:`~abelnet.WeightedMean`); no parameters of its own
     ``"glow"``              log-mean-exp over a learned bijection that mixes channels,
                             :math:`\varphi^{-1}(\frac{1}{n} \sum_i \varphi(x_i))`; slower
+    ``"context"``           weighted mean of elements that know their set from a smaller one: the most accurate on
+                            sets of points, but reads elements twice (:class:`~abelnet.nn.ContextAggregation`)
     ``"bank"``              a :class:`~abelnet.nn.GatedBank` that finds its law: for outputs with a formula
     ======================  =========================================================================================
 
-    All but the bank are exact operations: their states merge.
+    All but the last two are exact operations: their states merge.
 
     Arguments:
         name: One of the names above.
@@ -77,6 +82,11 @@ def _glow(channels: int, seed: int | None) -> Pooling:
     return Aggregation(Operation(Chain(mixing, Generator(channels, "exponential", [_RATE])), Mean()))
 
 
+def _context(channels: int, seed: int | None) -> Pooling:
+    summary = 2 * max(1, channels // (2 * _SUMMARIZED))  # even, as masses and places are
+    return ContextAggregation(_weighted_mean(channels, None), _weighted_mean(summary, None), seed=seed)
+
+
 def _bank(channels: int, seed: int | None) -> Pooling:
     # A seed is part of the configuration, of which integers must be small to be loaded.
     return GatedBank(channels, seed=None if seed is None else seed % _SEEDS)
@@ -89,5 +99,6 @@ _MAKERS: dict[str, Callable[[int, int | None], Pooling]] = {
     "log-mean-exp": _log_mean_exp,
     "weighted-mean": _weighted_mean,
     "glow": _glow,
+    "context": _context,
     "bank": _bank,
 }

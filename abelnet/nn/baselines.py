@@ -7,7 +7,7 @@ __all__ = ["MLP", "DeepSets"]
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,9 @@ class MLP(Configurable, nn.Module):
 
     Arguments:
         widths: Widths of the input, the hidden layers and the output.
+        initialization: ``"linear"`` draws parameters as ``nn.Linear`` does, ``"he"`` as suits ReLU (He et al., 2015):
+            with weights of standard deviation :math:`\sqrt{2 / m}` for :math:`m` inputs, and biases of 0, many layers
+            keep the size of what they pass on.
         seed: Random seed; torch's global generator is used if not given.
 
     Example:
@@ -35,6 +38,7 @@ class MLP(Configurable, nn.Module):
     def __init__(
         self,
         widths: Sequence[int],
+        initialization: Literal["linear", "he"] = "linear",
         *,
         seed: int | None = None,
         device: torch.device | None = None,
@@ -43,16 +47,22 @@ class MLP(Configurable, nn.Module):
         super().__init__()
         if len(widths) < 2 or min(widths) < 1:
             raise AbelnetError(f"widths: expected two or more positive numbers, got {list(widths)}")
-        self.widths = list(widths)
+        if initialization not in ("linear", "he"):
+            raise AbelnetError(f'initialization: expected "linear" or "he", got {initialization!r}')
+        self.widths, self.initialization = list(widths), initialization
         pairs = list(pairwise(widths))
         self.weights = nn.ParameterList(torch.empty(b, a, device=device, dtype=dtype) for a, b in pairs)
         self.biases = nn.ParameterList(torch.empty(b, 1, device=device, dtype=dtype) for _, b in pairs)
         self.reset_parameters(seed)
 
     def reset_parameters(self, seed: int | None = None) -> None:
-        """Initializes parameters like ``nn.Linear``."""
+        """Draws initial parameters."""
         generator = seeded(seed, self.biases[0].device)
         for weight, bias in zip(self.weights, self.biases, strict=True):
+            if self.initialization == "he":
+                nn.init.kaiming_uniform_(weight, nonlinearity="relu", generator=generator)
+                nn.init.zeros_(bias)
+                continue
             bound = 1 / math.sqrt(weight.shape[-1])
             nn.init.uniform_(weight, -bound, bound, generator=generator)
             nn.init.uniform_(bias, -bound, bound, generator=generator)
@@ -72,7 +82,7 @@ class MLP(Configurable, nn.Module):
         return columns.t().reshape(*x.shape[:-1], self.widths[-1])
 
     def config(self) -> dict[str, Any]:
-        return {"widths": self.widths}
+        return {"widths": self.widths, "initialization": self.initialization}
 
     def extra_repr(self) -> str:
         return f"widths={self.widths}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["SetModel"]
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from torch import Tensor, nn
 
@@ -77,6 +77,7 @@ class SetModel(Configurable, nn.Module):
         channels: int = 64,
         encoder_hidden: Sequence[int] = (64, 64),
         decoder_hidden: Sequence[int] | None = (64,),
+        initialization: Literal["linear", "he"] = "linear",
         seed: int | None = None,
     ) -> Self:
         """Builds a model of two multilayer perceptrons.
@@ -89,6 +90,8 @@ class SetModel(Configurable, nn.Module):
             encoder_hidden: Widths of the hidden layers of the encoder.
             decoder_hidden: Widths of the hidden layers of the decoder; if None, outputs are compared with learned label
                 elements, by a :class:`~abelnet.nn.LabelDecoder`.
+            initialization: How both perceptrons are initialized, see :class:`~abelnet.nn.MLP`: ``"he"`` learns faster,
+                and suits classification; ``"linear"`` starts small, and is often more accurate on smooth functions.
             seed: Random seed; torch's global generator is used if not given.
 
         Example:
@@ -102,12 +105,12 @@ class SetModel(Configurable, nn.Module):
         if isinstance(aggregation, str):
             aggregation = make_aggregation(aggregation, channels, seed=second)
         width = aggregation.dim if isinstance(aggregation, Operation) else aggregation.channels
-        encoder = MLP([inputs, *encoder_hidden, width], seed=first)
+        encoder = MLP([inputs, *encoder_hidden, width], initialization, seed=first)
         decoder: nn.Module
         if decoder_hidden is None:
             decoder = LabelDecoder(width, outputs, seed=third)
         else:
-            decoder = MLP([width, *decoder_hidden, outputs], seed=third)
+            decoder = MLP([width, *decoder_hidden, outputs], initialization, seed=third)
         return cls(encoder, aggregation, decoder)
 
     def reset_parameters(self, seed: int | None = None) -> None:

@@ -14,7 +14,7 @@ from abelnet import AbelianGroup, AbelnetError, Aggregation, Monotonic, Multiset
 from abelnet.laws import Maximum, Mean, Product, Sum
 from abelnet.nn import MLP, GatedBank, LabelDecoder, SetModel, make_aggregation
 
-NAMES = ("sum", "mean", "max", "log-mean-exp", "weighted-mean", "glow", "bank")
+NAMES = ("sum", "mean", "max", "log-mean-exp", "weighted-mean", "glow", "context", "bank")
 EXACT = NAMES[:-1]
 PTR = torch.tensor([0, 3, 4, 9])
 
@@ -70,7 +70,7 @@ def test_a_weight_counts_an_element_that_many_times(name: str) -> None:
     torch.testing.assert_close(as_list, expected, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["mean", "log-mean-exp", "weighted-mean", "glow", "max"])
+@pytest.mark.parametrize("name", ["mean", "log-mean-exp", "weighted-mean", "glow", "context", "max"])
 def test_a_mean_does_not_depend_on_the_scale_of_weights(name: str) -> None:
     net, x = model(name), points()
     weights = 0.1 + torch.rand(9, generator=torch.Generator().manual_seed(2))
@@ -79,7 +79,7 @@ def test_a_mean_does_not_depend_on_the_scale_of_weights(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "log-mean-exp", "weighted-mean", "glow"])
+@pytest.mark.parametrize("name", ["sum", "mean", "log-mean-exp", "weighted-mean", "glow", "context"])
 def test_weights_have_gradients(name: str) -> None:
     # Checked against finite differences, in float64.
     net, x = model(name).double(), points().double()

@@ -10,6 +10,7 @@ __all__ = ["AGGREGATIONS", "Aggregation", "Rival", "check_installed", "count_par
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +30,7 @@ from abelnet.experiments.rivals import (
 from abelnet.experiments.sets.data import Task
 from abelnet.laws import WeightedMean
 from abelnet.multisets import Multisets
-from abelnet.nn import SetModel, make_aggregation
+from abelnet.nn import ContextAggregation, SetModel, make_aggregation
 from abelnet.operation import Operation
 from abelnet.pooling import Pooling
 
@@ -70,6 +71,7 @@ class Aggregation:
         packages: Packages that must be installed.
         is_ours: Whether it is an exact operation.
         has_labels: Whether results are compared with label elements, in place of a decoder.
+        has_layer: Whether it has a layer of elements of its own, so that the encoder has one less.
     """
 
     title: str
@@ -77,6 +79,7 @@ class Aggregation:
     packages: tuple[str, ...] = (PYG,)
     is_ours: bool = False
     has_labels: bool = False
+    has_layer: bool = False
 
 
 def check_installed(names: Sequence[str]) -> None:
@@ -107,8 +110,12 @@ def make_model(name: str, task: Task, inputs: int, sizes: Tensor) -> SetModel:
 
     pooled = layer.channels
 
+    def encoder_hidden(width: int) -> tuple[int, ...]:
+        return (width,) if aggregation.has_layer else (width, width)
+
     def size(width: int) -> int:
-        encoder = (inputs + 1) * width + (width + 1) * width + (width + 1) * pooled
+        widths = (inputs, *encoder_hidden(width), pooled)
+        encoder = sum((a + 1) * b for a, b in pairwise(widths))
         if aggregation.has_labels:
             return encoder + pooled * task.classes + 1
         return encoder + (pooled + 1) * width + (width + 1) * task.classes
@@ -118,8 +125,9 @@ def make_model(name: str, task: Task, inputs: int, sizes: Tensor) -> SetModel:
         inputs,
         task.classes,
         aggregation=layer,
-        encoder_hidden=(width, width),
+        encoder_hidden=encoder_hidden(width),
         decoder_hidden=None if aggregation.has_labels else (width,),
+        initialization="he",
         seed=int(torch.randint(2**62, ())),
     )
 
@@ -131,6 +139,13 @@ def _ours(name: str) -> Callable[[int, Tensor], Pooling]:
 def _wide(channels: int, sizes: Tensor) -> Pooling:
     # As many places as others have channels, each with a mass of its own.
     return Mergeable(Operation(Generator(2 * channels, "affine"), WeightedMean(_MASS_RATE)))
+
+
+def _in_context(channels: int, sizes: Tensor) -> Pooling:
+    # Fewer places than others have channels, for the parameters of the layer.
+    places = 7 * channels // 8
+    parts = (Operation(Generator(2 * some, "affine"), WeightedMean(_MASS_RATE)) for some in (places, places // 4))
+    return ContextAggregation(*parts, seed=int(torch.randint(2**62, ())))
 
 
 def _pyg(name: str) -> Callable[[int, Tensor], Pooling]:
@@ -181,6 +196,7 @@ def _quann(channels: int, sizes: Tensor) -> Pooling:
 
 
 AGGREGATIONS = {
+    "context": Aggregation("weighted mean in context (ours)", _in_context, packages=(), is_ours=True, has_layer=True),
     "wide": Aggregation("weighted mean, 32 masses (ours)", _wide, packages=(), is_ours=True),
     "weighted": Aggregation("weighted mean, 16 masses (ours)", _ours("weighted-mean"), packages=(), is_ours=True),
     "glow": Aggregation("log-mean-exp over glow (ours)", _ours("glow"), packages=(), is_ours=True),
