@@ -31,7 +31,8 @@ _FORMS = ("aligned", "generic")
 _RIVALS = ("softmax", "powermean", "pna", "lcm", "set_transformer", "deepsets", "genagg", "quann")
 _GRAPH_MODELS = ("bank", "sum", "mean", "max", "min", *_RIVALS)
 _SET_TASKS = ("digits", "digits8", "mnist", "musk1", "musk2", "elephant")
-_SET_MODELS = ("context", "wide", "weighted", "glow", "lme", "labels", "sum", "mean", "max", *_RIVALS)
+_OUR_SET_MODELS = ("context", "wide", "weighted", "glow", "lme", "labels")
+_SET_MODELS = (*_OUR_SET_MODELS, "sum", "mean", "max", *_RIVALS, "softmax_context")
 
 
 @app.command(epilog=examples("abelnet reproduce", "abelnet reproduce --epochs 1"))

@@ -21,7 +21,7 @@ from torch.fx.passes.dialect.common.cse_pass import CSEPass
 import abelnet
 from abelnet import AbelnetError, Bijection, Law
 from abelnet.integrations.onnx import export_onnx
-from abelnet.nn import GatedBank
+from abelnet.nn import GatedBank, SetModel
 
 WANTED = os.environ.get("ABELNET_EXPORT", "")  # "all", or names of laws
 ALL = WANTED != ""
@@ -204,10 +204,16 @@ def test_every_layout_as_a_file(tmp_path: Path) -> None:
     assert sorted(one.name for one in tmp_path.iterdir()) == sorted(f"{layout}.onnx" for layout in expected)
 
 
-@pytest.mark.parametrize("layer", ["aggregation", "bank"] if ALL else ["aggregation"])
+@pytest.mark.parametrize("layer", ["aggregation", "bank", "context"] if ALL else ["aggregation"])
 def test_layers(layer: str, tmp_path: Path) -> None:
     group = abelnet.AbelianGroup(abelnet.Generator(2, "positive power", [2.0]))
-    model = abelnet.Aggregation(group) if layer == "aggregation" else GatedBank(2, seed=0).eval()
+    model = {
+        "aggregation": lambda: abelnet.Aggregation(group),
+        "bank": lambda: GatedBank(2, seed=0).eval(),
+        "context": lambda: SetModel.build(2, 3, aggregation="context", channels=16, seed=0),
+    }[layer]()
+    if layer == "context":
+        nn.init.normal_(model.aggregation.shift)
     export_onnx(model, tmp_path / "layer.onnx", "ptr", dim=2)
     session = onnxruntime.InferenceSession(tmp_path / "layer.onnx")
     for sizes in ([1], [3, 40, 2], [1000]):

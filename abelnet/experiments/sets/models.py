@@ -69,7 +69,6 @@ class Aggregation:
         title: Name in tables.
         make: Builds it for a number of channels and a histogram of the sizes of the sets to train on.
         packages: Packages that must be installed.
-        is_ours: Whether it is an exact operation.
         has_labels: Whether results are compared with label elements, in place of a decoder.
         has_layer: Whether it has a layer of elements of its own, so that the encoder has one less.
     """
@@ -77,7 +76,6 @@ class Aggregation:
     title: str
     make: Callable[[int, Tensor], Pooling]
     packages: tuple[str, ...] = (PYG,)
-    is_ours: bool = False
     has_labels: bool = False
     has_layer: bool = False
 
@@ -141,11 +139,14 @@ def _wide(channels: int, sizes: Tensor) -> Pooling:
     return Mergeable(Operation(Generator(2 * channels, "affine"), WeightedMean(_MASS_RATE)))
 
 
-def _in_context(channels: int, sizes: Tensor) -> Pooling:
-    # Fewer places than others have channels, for the parameters of the layer.
-    places = 7 * channels // 8
-    parts = (Operation(Generator(2 * some, "affine"), WeightedMean(_MASS_RATE)) for some in (places, places // 4))
-    return ContextAggregation(*parts, seed=int(torch.randint(2**62, ())))
+def _in_context(make: Callable[[int, Tensor], Pooling]) -> Callable[[int, Tensor], Pooling]:
+    def made(channels: int, sizes: Tensor) -> Pooling:
+        # Fewer channels than elsewhere, for the parameters of the layer.
+        channels = 7 * channels // 8
+        parts = (make(some, sizes) for some in (channels, channels // 4))
+        return ContextAggregation(*parts, seed=int(torch.randint(2**62, ())))
+
+    return made
 
 
 def _pyg(name: str) -> Callable[[int, Tensor], Pooling]:
@@ -196,16 +197,17 @@ def _quann(channels: int, sizes: Tensor) -> Pooling:
 
 
 AGGREGATIONS = {
-    "context": Aggregation("weighted mean in context (ours)", _in_context, packages=(), is_ours=True, has_layer=True),
-    "wide": Aggregation("weighted mean, 32 masses (ours)", _wide, packages=(), is_ours=True),
-    "weighted": Aggregation("weighted mean, 16 masses (ours)", _ours("weighted-mean"), packages=(), is_ours=True),
-    "glow": Aggregation("log-mean-exp over glow (ours)", _ours("glow"), packages=(), is_ours=True),
-    "lme": Aggregation("log-mean-exp (ours)", _ours("log-mean-exp"), packages=(), is_ours=True),
-    "labels": Aggregation("weighted mean, label elements (ours)", _wide, packages=(), is_ours=True, has_labels=True),
+    "context": Aggregation("weighted mean in context (ours)", _in_context(_wide), packages=(), has_layer=True),
+    "wide": Aggregation("weighted mean, 32 masses (ours)", _wide, packages=()),
+    "weighted": Aggregation("weighted mean, 16 masses (ours)", _ours("weighted-mean"), packages=()),
+    "glow": Aggregation("log-mean-exp over glow (ours)", _ours("glow"), packages=()),
+    "lme": Aggregation("log-mean-exp (ours)", _ours("log-mean-exp"), packages=()),
+    "labels": Aggregation("weighted mean, label elements (ours)", _wide, packages=(), has_labels=True),
     "sum": Aggregation("sum", _pyg("SumAggregation")),
     "mean": Aggregation("mean", _pyg("MeanAggregation")),
     "max": Aggregation("max", _pyg("MaxAggregation")),
     "softmax": Aggregation("softmax", _softmax),
+    "softmax_context": Aggregation("softmax in context", _in_context(_softmax), has_layer=True),
     "powermean": Aggregation("powermean", _power_mean),
     "pna": Aggregation("PNA", _pna),
     "lcm": Aggregation("LCM", _lcm),
