@@ -41,11 +41,13 @@ def trained(name: str, vectors: WordVectors, questions: Questions, *, epochs: in
     kind = MODELS[name]
     assert kind.build is not None
     assert kind.parameters is not None
-    network = kind.build(vectors.dim, kind.parameters, seed)
-    for stage in kind.stages:
-        settings = experiment.settings(stage, kind.parameters)
-        train(network, *stage.objective(vectors, questions), settings=settings, seed=seed)
-    return network.eval()
+    networks = []
+    for own in kind.seeds(seed):
+        networks.append(kind.build(vectors.dim, kind.parameters, own))
+        for stage in kind.stages:
+            settings = experiment.settings(stage, kind.parameters)
+            train(networks[-1], *stage.objective(vectors, questions), settings=settings, seed=own)
+    return kind.joined(networks).eval()
 
 
 def main() -> None:
@@ -53,7 +55,7 @@ def main() -> None:
     parser.add_argument("--vectors", type=Path, required=True)
     parser.add_argument("--bats", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True, help="folder of the trained models, which are kept")
-    parser.add_argument("--model", default="several_80")
+    parser.add_argument("--model", default="ensemble_80")
     parser.add_argument("--epochs", type=int, help="number of epochs of each stage; those of the model by default")
     parser.add_argument("--split", type=int, action="append", choices=range(SPLITS), help="all four by default")
     arguments = parser.parse_args()

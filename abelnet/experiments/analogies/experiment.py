@@ -35,6 +35,7 @@ from abelnet.words.questions import Questions, Splits, bats_questions, google_pa
 from abelnet.words.vectors import WordVectors, cache_folder
 
 Parameters = Mapping[str, Any]
+Network = OffsetMLP | GroupAnalogy
 _TABLE = {"title": str, "sections": [str], "questions": {str: int}, "correct": {str: {str: int}}}
 _PART = {"model": str, "seed": int, "tables": [_TABLE]}
 # Adam with a learning rate of 1e-3 and batches of 32, the defaults.
@@ -81,7 +82,7 @@ class AnalogyModel:
     """
 
     title: str
-    build: Callable[[int, Parameters, int], OffsetMLP | GroupAnalogy] | None = None
+    build: Callable[[int, Parameters, int], Network] | None = None
     parameters: Parameters | None = None
     part: Literal["train", "development"] = "train"
     stages: tuple[Stage, ...] = (Stage(_cosine, _PAPER),)
@@ -93,6 +94,10 @@ class AnalogyModel:
         if self.members == 1:
             return [seed]
         return [derived_seed(seed, "member", number) % 2**31 for number in range(self.members)]
+
+    def joined(self, networks: Sequence[Network]) -> Network | AnalogyEnsemble:
+        """Returns the model made of its members."""
+        return networks[0] if self.members == 1 else AnalogyEnsemble(*networks)
 
 
 def _mlp(dim: int, parameters: Parameters, seed: int) -> OffsetMLP:
@@ -274,7 +279,7 @@ def _run_unit(experiment: AnalogyExperiment, folder: Path, unit: tuple[str, int]
                     on_epoch=partial(tell, share),
                 )
                 content["stages"].append(done)
-        answer = networks[0] if kind.members == 1 else AnalogyEnsemble(*networks)
+        answer = kind.joined(networks)
         answer.eval()
         save(answer, folder / "models" / f"{model}-{seed}")
     content["tables"] = [_table(evaluate(vectors, questions, {model: answer}), model) for questions in tests]
@@ -290,7 +295,7 @@ def _stage_files(part: Path, kind: AnalogyModel) -> list[list[Path]]:
 
 
 def _run_stage(
-    network: OffsetMLP | GroupAnalogy,
+    network: Network,
     stage: Stage,
     settings: Settings,
     vectors: WordVectors,
