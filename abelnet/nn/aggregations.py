@@ -43,8 +43,8 @@ def make_aggregation(name: str, channels: int, *, seed: int | None = None) -> Po
                             (:class:`~abelnet.WeightedMean`); no parameters of its own
     ``"glow"``              log-mean-exp over a learned bijection that mixes channels,
                             :math:`\varphi^{-1}(\frac{1}{n} \sum_i \varphi(x_i))`; slower
-    ``"context"``           weighted mean of elements that know their set from a smaller one: the most accurate on
-                            sets of points, but reads elements twice (:class:`~abelnet.nn.ContextAggregation`)
+    ``"context"``           weighted mean of elements that know their set from a smaller weighted mean, for sets of
+                            points drawn from a shape; reads elements twice (:class:`~abelnet.nn.ContextAggregation`)
     ``"bank"``              a :class:`~abelnet.nn.GatedBank` that finds its law: for outputs with a formula
     ======================  =========================================================================================
 
