@@ -87,7 +87,7 @@ class Task:
     parameters: int = 12_000
     epochs: int = 150
     batch_size: int = 64
-    choices: tuple[tuple[float, float], ...] = ((0.003, 1e-4), (0.01, 1e-4), (0.01, 0.1), (0.02, 1e-4))
+    choices: tuple[tuple[float, float], ...] = ((0.001, 1e-4), (0.003, 1e-4), (0.01, 1e-4), (0.01, 0.1), (0.02, 1e-4))
     classes: int = field(default=10)
 
 

@@ -11,6 +11,7 @@ __all__ = ["AGGREGATIONS", "Aggregation", "Rival", "check_installed", "count_par
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -71,6 +72,7 @@ class Aggregation:
         packages: Packages that must be installed.
         has_labels: Whether results are compared with label elements, in place of a decoder.
         has_layer: Whether it has a layer of elements of its own, so that the encoder has one less.
+        initialization: That of encoder and decoder, see :meth:`abelnet.nn.SetModel.build`.
     """
 
     title: str
@@ -78,6 +80,7 @@ class Aggregation:
     packages: tuple[str, ...] = (PYG,)
     has_labels: bool = False
     has_layer: bool = False
+    initialization: Literal["linear", "he"] = "he"
 
 
 def check_installed(names: Sequence[str]) -> None:
@@ -125,7 +128,7 @@ def make_model(name: str, task: Task, inputs: int, sizes: Tensor) -> SetModel:
         aggregation=layer,
         encoder_hidden=encoder_hidden(width),
         decoder_hidden=None if aggregation.has_labels else (width,),
-        initialization="he",
+        initialization=aggregation.initialization,
         seed=int(torch.randint(2**62, ())),
     )
 
@@ -212,7 +215,8 @@ AGGREGATIONS = {
     "pna": Aggregation("PNA", _pna),
     "lcm": Aggregation("LCM", _lcm),
     "set_transformer": Aggregation("SetTransformer", _set_transformer),
-    "deepsets": Aggregation("DeepSets", _deep_sets),
+    # Sums of nine layers that all keep their size are so large at the start that training fails.
+    "deepsets": Aggregation("DeepSets", _deep_sets, initialization="linear"),
     "genagg": Aggregation("GenAgg", _genagg, packages=(PYG, "genagg")),
     "quann": Aggregation("QUANN", _quann, packages=()),
 }
