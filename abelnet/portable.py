@@ -1,11 +1,25 @@
 """Numbers and functions in a form that every exporter has, since ONNX lacks some of those of torch.
 
-ONNX Runtime has inverse trigonometric and hyperbolic functions in float32 alone; others make them up in float64.
+ONNX Runtime has inverse trigonometric and hyperbolic functions in float32 alone; others make them up in float64. ONNX
+has neither log1p nor expm1: they would be exported as log(1 + x) and exp(x) - 1, which have no digits left near 0.
 """
 
 from __future__ import annotations
 
-__all__ = ["arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "exact", "hypot", "logaddexp", "next_above", "sinh"]
+__all__ = [
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arctanh",
+    "exact",
+    "expm1",
+    "hypot",
+    "log1p",
+    "logaddexp",
+    "next_above",
+    "sinh",
+]
 
 import math
 
@@ -30,7 +44,7 @@ def arcsinh(x: Tensor) -> Tensor:
     if not _is_composed(x):
         return torch.arcsinh(x)
     size = x.abs()
-    return x.sign() * torch.log1p(size + size * (size / (1 + hypot(x, torch.ones_like(x)))))
+    return x.sign() * log1p(size + size * (size / (1 + hypot(x, torch.ones_like(x)))))
 
 
 def arctan(x: Tensor) -> Tensor:
@@ -57,7 +71,7 @@ def arctan2(y: Tensor, x: Tensor) -> Tensor:
 
 def arctanh(x: Tensor) -> Tensor:
     """Returns the inverse hyperbolic tangent."""
-    return (torch.log1p(x) - torch.log1p(-x)) / 2 if _is_composed(x) else torch.arctanh(x)
+    return (log1p(x) - log1p(-x)) / 2 if _is_composed(x) else torch.arctanh(x)
 
 
 def sinh(x: Tensor) -> Tensor:
@@ -75,6 +89,22 @@ def exact(number: float, like: Tensor) -> float | Tensor:
     return torch.tensor(number, dtype=like.dtype, device=like.device) if torch.compiler.is_exporting() else number
 
 
+def expm1(x: Tensor) -> Tensor:
+    """Returns :math:`e^x - 1`, exact near 0.
+
+    Example:
+        >>> expm1(torch.tensor(1e-20)).item() > 0
+        True
+    """
+    if not torch.compiler.is_exporting():
+        return torch.expm1(x)
+    power = x.exp()
+    rest = power - 1
+    # The rounding of the power is that of its logarithm, and cancels (Kahan). Far from 0 nothing is lost.
+    near = (x.abs() < 1) & (rest != 0)
+    return torch.where(near, rest * (x / torch.where(near, power, 2).log()), torch.where(x.abs() < 1, x, rest))
+
+
 def hypot(a: Tensor, b: Tensor) -> Tensor:
     """Returns :math:`\\sqrt{a^2 + b^2}`, where the squares may overflow.
 
@@ -89,6 +119,22 @@ def hypot(a: Tensor, b: Tensor) -> Tensor:
     return large * ((a / unit).square() + (b / unit).square()).sqrt()
 
 
+def log1p(x: Tensor) -> Tensor:
+    """Returns :math:`\\log(1 + x)`, exact near 0.
+
+    Example:
+        >>> log1p(torch.tensor(1e-20)).item() > 0
+        True
+    """
+    if not torch.compiler.is_exporting():
+        return torch.log1p(x)
+    total = 1 + x
+    rest = total - 1
+    # As with expm1, the rounding of the sum cancels.
+    near = (x.abs() < 1) & (rest != 0)
+    return torch.where(near, total.log() * (x / torch.where(near, rest, 1)), torch.where(x.abs() < 1, x, total.log()))
+
+
 def logaddexp(a: Tensor, b: Tensor) -> Tensor:
     """Returns :math:`\\log(e^a + e^b)`; ONNX has no more than what it says, which overflows.
 
@@ -99,7 +145,7 @@ def logaddexp(a: Tensor, b: Tensor) -> Tensor:
     if not torch.compiler.is_exporting():
         return torch.logaddexp(a, b)
     top = torch.maximum(a, b)
-    return torch.where(top.abs() == math.inf, top, top + torch.log1p((-(a - b).abs()).exp()))
+    return torch.where(top.abs() == math.inf, top, top + log1p((-(a - b).abs()).exp()))
 
 
 def next_above(x: Tensor) -> Tensor:

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import math
 
+import pytest
 import torch
 from torch import Tensor, nn
 
-from abelnet.portable import arcsin, arcsinh, arctan, arctan2, arctanh, exact, hypot, logaddexp, next_above, sinh
+from abelnet.portable import (
+    arcsin,
+    arcsinh,
+    arctan,
+    arctan2,
+    arctanh,
+    exact,
+    expm1,
+    hypot,
+    log1p,
+    logaddexp,
+    next_above,
+    sinh,
+)
 
 
 class Functions(nn.Module):
@@ -52,3 +66,19 @@ def test_sums_of_exponentials_that_underflow() -> None:
     a = torch.tensor([-1e5, 1e5, 0.0, -math.inf, -math.inf, math.inf, 3.0])
     b = torch.tensor([-1e5, 2.0, 0.5, -math.inf, 1.0, 1.0, -90.0])
     torch.testing.assert_close(torch.export.export(Added(), (a, b)).module()(a, b), torch.logaddexp(a, b))
+
+
+class Near(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return expm1(x), log1p(x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_no_digits_are_lost_near_0(dtype: torch.dtype) -> None:
+    x = torch.cat((torch.logspace(-30, 2, 400, dtype=dtype), torch.tensor([0.0, math.inf], dtype=dtype)))
+    x = torch.cat((x, -x[x < 1], torch.tensor([-1.0, -2.0, -math.inf, math.nan], dtype=dtype)))
+    program = torch.export.export(Near(), (x,))
+    assert not {"expm1", "log1p"} & {str(node.target).split(".")[-2:][0] for node in program.graph.nodes}
+    rounding = 8 * torch.finfo(dtype).eps
+    for got, expected in zip(program.module()(x), (torch.expm1(x), torch.log1p(x)), strict=True):
+        torch.testing.assert_close(got, expected, rtol=rounding, atol=0, equal_nan=True)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from abelnet.bijections.base import Elementwise, Line
 from abelnet.checks import check_number, check_values
-from abelnet.portable import arcsinh, sinh
+from abelnet.portable import arcsinh, log1p, sinh
 from abelnet.symbols import symbolic_number
 
 if TYPE_CHECKING:
@@ -175,4 +175,4 @@ def _bent_expression(x: Expr, tail: Expr, scale: Expr) -> Expr:
 
 def _log_cosh(x: Tensor) -> Tensor:
     x = x.abs()
-    return x + torch.log1p(torch.exp(-2 * x)) - math.log(2)
+    return x + log1p(torch.exp(-2 * x)) - math.log(2)

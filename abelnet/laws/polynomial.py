@@ -16,7 +16,7 @@ from abelnet.laws.base import Law, PlainForm, coefficient
 from abelnet.laws.constant import Constant
 from abelnet.laws.factors import factor_states, is_zero, limit_beside_zeros, pack, product_of_states, unpack
 from abelnet.multisets import Multisets
-from abelnet.portable import exact
+from abelnet.portable import exact, expm1, log1p
 from abelnet.segments import composed_gradients, is_plain
 from abelnet.symbols import symbolic_number
 
@@ -264,7 +264,7 @@ class _Log(torch.autograd.Function):
     @staticmethod
     def forward(w: Tensor, factor: Tensor | None, gamma: Tensor) -> Tensor:
         z = gamma * w
-        log = z.log1p()
+        log = log1p(z)
         if factor is not None:
             log = torch.where(z > -_NEAR, log, factor.abs().log_())
         log = log.div_(_nonzero(gamma)) if is_plain(w) else log / _nonzero(gamma)
@@ -325,7 +325,7 @@ class _Expm1(torch.autograd.Function):
 
     @staticmethod
     def forward(t: Tensor, gamma: Tensor) -> Tensor:
-        power = (gamma * t).expm1_().div_(_nonzero(gamma))
+        power = expm1(gamma * t).div_(_nonzero(gamma))
         tiny = gamma.abs() < exact(_TINY, gamma)
         return torch.where(tiny, t, power) if _may_be(tiny.any()) else power
 

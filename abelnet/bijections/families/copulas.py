@@ -13,7 +13,7 @@ from torch import Tensor
 from abelnet.bijections.families.base import Family, Number, close, limit, log_size, up_to
 from abelnet.bijections.families.unit import UnitFamily, from_zero
 from abelnet.bijections.slopes import FROM_ZERO, Region
-from abelnet.portable import arcsin
+from abelnet.portable import arcsin, expm1, log1p
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -27,15 +27,15 @@ class _OffsetLogPower(UnitFamily):
 
     def curve(self, t: Tensor, *theta: Number) -> Tensor:
         k, p = theta
-        return torch.expm1(p * torch.log1p(k * t))
+        return expm1(p * log1p(k * t))
 
     def inverse_curve(self, u: Tensor, *theta: Number) -> Tensor:
         k, p = theta
-        return torch.expm1(torch.log1p(u) / p) / k
+        return expm1(log1p(u) / p) / k
 
     def log_slope_of_curve(self, t: Tensor, *theta: Number) -> Tensor:
         k, p = theta
-        return log_size(k) + log_size(p) + (p - 1) * torch.log1p(k * t)
+        return log_size(k) + log_size(p) + (p - 1) * log1p(k * t)
 
     def expression_of(self, y: Expr, *theta: Expr) -> Expr:
         import sympy
@@ -74,15 +74,15 @@ class _ExponentialOfPower(UnitFamily):
 
     def curve(self, t: Tensor, *theta: Number) -> Tensor:
         k, p = theta
-        return torch.expm1(k * torch.expm1(p * t))
+        return expm1(k * expm1(p * t))
 
     def inverse_curve(self, u: Tensor, *theta: Number) -> Tensor:
         k, p = theta
-        return torch.log1p(torch.log1p(u) / k) / p
+        return log1p(log1p(u) / k) / p
 
     def log_slope_of_curve(self, t: Tensor, *theta: Number) -> Tensor:
         k, p = theta
-        return log_size(k) + log_size(p) + k * torch.expm1(p * t) + p * t
+        return log_size(k) + log_size(p) + k * expm1(p * t) + p * t
 
     def expression_of(self, y: Expr, *theta: Expr) -> Expr:
         import sympy
@@ -115,17 +115,17 @@ class _ReciprocalExponential(UnitFamily):
     parameters_are = ("positive",)
 
     def curve(self, t: Tensor, *theta: Number) -> Tensor:
-        return torch.exp(-theta[0] / torch.expm1(-t).abs())
+        return torch.exp(-theta[0] / expm1(-t).abs())
 
     def inverse_curve(self, u: Tensor, *theta: Number) -> Tensor:
         minus_complement = theta[0] / from_zero(u).log()
         # At the end of the codomain, which is 0 up to rounding.
         at_zero = (minus_complement + 1).abs() <= 4 * torch.finfo(u.dtype).eps
-        return -torch.log1p(torch.where(at_zero, -1.0, minus_complement))
+        return -log1p(torch.where(at_zero, -1.0, minus_complement))
 
     def log_slope_of_curve(self, t: Tensor, *theta: Number) -> Tensor:
         (k,) = theta
-        complement = torch.expm1(-t).abs()
+        complement = expm1(-t).abs()
         return log_size(k) - k / complement - 2 * complement.log() - t
 
     def expression_of(self, y: Expr, *theta: Expr) -> Expr:
@@ -164,11 +164,11 @@ class _ArcsineOfPower(UnitFamily):
     parameters_are = ("positive",)
 
     def curve(self, t: Tensor, *theta: Number) -> Tensor:
-        return arcsin(-torch.expm1(-theta[0] * t))
+        return arcsin(-expm1(-theta[0] * t))
 
     def inverse_curve(self, u: Tensor, *theta: Number) -> Tensor:
         inside = torch.where((u >= 0) & (u <= math.pi / 2), u, math.nan)
-        return -torch.log1p(-torch.sin(inside)) / theta[0]
+        return -log1p(-torch.sin(inside)) / theta[0]
 
     def log_slope_of_curve(self, t: Tensor, *theta: Number) -> Tensor:
         (p,) = theta

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from abelnet.bijections.families.base import TIED, Family, Number, close, limit, log_size, spread, up_to
 from abelnet.bijections.slopes import FROM_ZERO, Region
-from abelnet.portable import hypot
+from abelnet.portable import hypot, log1p
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -187,7 +187,7 @@ class _ReciprocalDifference(Family):
         return torch.where(u > 0, c / size, size)
 
     def log_slope(self, x: Tensor, *theta: Number) -> Tensor:
-        return torch.log1p(theta[0] / x**2)
+        return log1p(theta[0] / x**2)
 
     def expression(self, x: Expr, *theta: Expr) -> Expr:
         return theta[0] / x - x

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from abelnet.bijections.families.base import Family, Number, log_size, typical_size
 from abelnet.bijections.slopes import Region
-from abelnet.portable import arcsinh, arctanh, sinh
+from abelnet.portable import arcsinh, arctanh, log1p, sinh
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -24,13 +24,13 @@ class _Logit(Family):
     turns = (0.5,)
 
     def forward(self, x: Tensor, *theta: Number) -> Tensor:
-        return torch.log(x) - torch.log1p(-x)
+        return torch.log(x) - log1p(-x)
 
     def inverse(self, u: Tensor, *theta: Number) -> Tensor:
         return torch.sigmoid(u)
 
     def log_slope(self, x: Tensor, *theta: Number) -> Tensor:
-        return -torch.log(x) - torch.log1p(-x)
+        return -torch.log(x) - log1p(-x)
 
     def expression(self, x: Expr, *theta: Expr) -> Expr:
         import sympy
@@ -115,7 +115,7 @@ class _Arcsinh(Family):
 
     def log_slope(self, x: Tensor, *theta: Number) -> Tensor:
         (c,) = theta
-        return -0.5 * torch.log1p((x / c) ** 2) - log_size(c)
+        return -0.5 * log1p((x / c) ** 2) - log_size(c)
 
     def expression(self, x: Expr, *theta: Expr) -> Expr:
         import sympy

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from abelnet.bijections.families.base import TIED, Family, Form, Number, close, limit, log_size, up_to
 from abelnet.bijections.slopes import FROM_ZERO, Region
+from abelnet.portable import expm1, log1p
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -70,7 +71,7 @@ class UnitFamily(Family):
 
     def inverse(self, u: Tensor, *theta: Number) -> Tensor:
         t = self.inverse_curve(u, *theta)
-        return -torch.expm1(-t) if self.of_complement else torch.exp(-t)
+        return -expm1(-t) if self.of_complement else torch.exp(-t)
 
     def log_slope(self, x: Tensor, *theta: Number) -> Tensor:
         t = self._t(x)
@@ -113,7 +114,7 @@ class UnitFamily(Family):
 
     def _t(self, x: Tensor) -> Tensor:
         # Subtracted from 0, which gives 0 at the end and not −0.
-        return 0.0 - (torch.log1p(-x) if self.of_complement else torch.log(x))
+        return 0.0 - (log1p(-x) if self.of_complement else torch.log(x))
 
 
 class _LogPower(UnitFamily):
@@ -177,14 +178,14 @@ class _OddsPower(UnitFamily):
     parameters_are = ("nonzero",)
 
     def curve(self, t: Tensor, *theta: Number) -> Tensor:
-        return torch.expm1(t) ** theta[0]
+        return expm1(t) ** theta[0]
 
     def inverse_curve(self, u: Tensor, *theta: Number) -> Tensor:
-        return torch.log1p(from_zero(u) ** (1 / theta[0]))
+        return log1p(from_zero(u) ** (1 / theta[0]))
 
     def log_slope_of_curve(self, t: Tensor, *theta: Number) -> Tensor:
         (p,) = theta
-        return log_size(p) + (p - 1) * torch.expm1(t).log() + t
+        return log_size(p) + (p - 1) * expm1(t).log() + t
 
     def expression_of(self, y: Expr, *theta: Expr) -> Expr:
         return (1 / y - 1) ** theta[0]
@@ -221,16 +222,16 @@ class _ComplementPower(UnitFamily):
 
     def curve(self, t: Tensor, *theta: Number) -> Tensor:
         a, b = theta
-        return (-_sign(a) * torch.expm1(-a * t)) ** b
+        return (-_sign(a) * expm1(-a * t)) ** b
 
     def inverse_curve(self, u: Tensor, *theta: Number) -> Tensor:
         a, b = theta
         size = from_zero(u) ** (1 / b)
-        return -torch.log1p(-_sign(a) * size) / a
+        return -log1p(-_sign(a) * size) / a
 
     def log_slope_of_curve(self, t: Tensor, *theta: Number) -> Tensor:
         a, b = theta
-        return log_size(a) + log_size(b) + (b - 1) * torch.expm1(-a * t).abs().log() - a * t
+        return log_size(a) + log_size(b) + (b - 1) * expm1(-a * t).abs().log() - a * t
 
     def expression_of(self, y: Expr, *theta: Expr) -> Expr:
         a, b = theta

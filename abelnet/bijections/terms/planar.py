@@ -17,7 +17,7 @@ from abelnet.bijections.intervals import Interval
 from abelnet.bijections.terms.base import Term
 from abelnet.checks import check_count
 from abelnet.errors import AbelnetError
-from abelnet.portable import arctan2, hypot
+from abelnet.portable import arctan2, expm1, hypot
 from abelnet.symbols import symbolic_number
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ class Split(Plane):
     def inverse(self, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         # The difference of the exponentials of close numbers would cancel.
         rises = u <= v
-        below = torch.where(rises, u - v, v - u).expm1() * torch.where(rises, v, u).exp() / 2
+        below = expm1(torch.where(rises, u - v, v - u)) * torch.where(rises, v, u).exp() / 2
         return u.exp() / 2 + v.exp() / 2, torch.where(rises, below, -below)
 
     def jacobian(self, a: Tensor, b: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
