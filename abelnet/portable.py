@@ -115,7 +115,7 @@ def hypot(a: Tensor, b: Tensor) -> Tensor:
     if not torch.compiler.is_exporting():
         return torch.hypot(a, b)
     large = torch.maximum(a.abs(), b.abs())
-    unit = torch.where(large > 0, large, 1)
+    unit = torch.where((large > 0) & (large < math.inf), large, 1)
     return large * ((a / unit).square() + (b / unit).square()).sqrt()
 
 

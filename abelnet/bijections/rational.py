@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from abelnet.portable import exact
+
 # Comparisons of values and edges from which edges are compared one at a time, and edges from which they are bisected.
 _LARGE, _MANY = 1 << 19, 30
 
@@ -83,7 +85,7 @@ def inverses(y: Tensor, xs: Tensor, ys: Tensor, slopes: Tensor) -> Tensor:
     c = -piece.mean * rise
     # Rounding can make the discriminant negative. Each of the two forms of the root is used where it does not
     # subtract nearly equal numbers.
-    root = (b**2 - 4 * a * c).clamp(min=torch.finfo(y.dtype).tiny).sqrt()
+    root = (b**2 - 4 * a * c).clamp_min(exact(torch.finfo(y.dtype).tiny, y)).sqrt()
     direct = b >= 0
     numerator = torch.where(direct, 2 * c, root - b)
     x = piece.x0 + piece.width * numerator / torch.where(direct, -b - root, 2 * a)

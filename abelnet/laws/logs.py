@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from abelnet.multisets import Multisets
-from abelnet.portable import logaddexp
+from abelnet.portable import exact, logaddexp
 from abelnet.segments import Segments, composed_gradients
 
 _LOG2_E = math.log2(math.e)
@@ -200,9 +200,9 @@ def _log_sum_exp(u: Tensor, multisets: Multisets) -> Tensor:
     limits = torch.finfo(u.dtype)
     # Measured from a constant, the sum has the right gradient by itself. A set of zeros, or of nothing, has no
     # largest element: it gets a logarithm that is as good as -inf, but finite, for the sake of gradients.
-    top = multisets.amax(u.detach()).clamp_min(_far(u.dtype))
+    top = multisets.amax(u.detach()).clamp_min(exact(_far(u.dtype), u))
     total = multisets.sum((u - multisets.spread(top)).exp())
-    return top + total.clamp_min(limits.tiny).log()
+    return top + total.clamp_min(exact(limits.tiny, u)).log()
 
 
 class _LogSumExp(torch.autograd.Function):

@@ -14,7 +14,7 @@ from abelnet.checks import check_number, is_checking, peek
 from abelnet.errors import AbelnetError
 from abelnet.laws.base import Law, check_no_empty
 from abelnet.multisets import Multisets
-from abelnet.portable import logaddexp
+from abelnet.portable import exact, logaddexp
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -81,10 +81,12 @@ class WeightedMean(Law):
         a, x = u.chunk(2, -1)
         limits = torch.finfo(u.dtype)
         # Masses are measured from the largest of each set, which cancels, so that nothing overflows.
-        top = multisets.amax(a.detach()).clamp_min(limits.min)
+        top = multisets.amax(a.detach()).clamp_min(exact(limits.min, a))
         mass = (self.rate * (a - multisets.spread(top))).exp()
         total, moment = multisets.sum(torch.cat((mass, mass * x), -1)).chunk(2, -1)
-        total = total.clamp_min(limits.tiny)  # that of an empty set is not used, and must have finite gradients
+        total = total.clamp_min(
+            exact(limits.tiny, total)
+        )  # that of an empty set is not used, and must have finite gradients
         log_mean = total.log() - multisets.log_totals[..., None].to(u.dtype)
         return torch.cat((top + log_mean / self.rate, moment / total), -1)
 

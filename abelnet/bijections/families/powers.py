@@ -12,6 +12,7 @@ from torch import Tensor
 
 from abelnet.bijections.families.base import TIED, Family, Number, close, limit, log_size
 from abelnet.bijections.slopes import FROM_ZERO, Region
+from abelnet.portable import exact
 from abelnet.segments import is_plain
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class _PositivePower(_Power):
         if is_plain(x) and x.numel() > 0 and float(x.detach().amin()) > 0:
             return x.log()
         # As good as an infinite power's, but finite, for the sake of gradients.
-        far = math.sqrt(torch.finfo(x.dtype).max)
+        far = exact(math.sqrt(torch.finfo(x.dtype).max), x)
         at_zero = torch.where(torch.as_tensor(theta[0], device=x.device) > 0, -far, far).to(x.dtype)
         return torch.where(x > 0, torch.where(x > 0, x, 1).log(), at_zero)
 
