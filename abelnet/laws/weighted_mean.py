@@ -84,9 +84,8 @@ class WeightedMean(Law):
         top = multisets.amax(a.detach()).clamp_min(exact(limits.min, a))
         mass = (self.rate * (a - multisets.spread(top))).exp()
         total, moment = multisets.sum(torch.cat((mass, mass * x), -1)).chunk(2, -1)
-        total = total.clamp_min(
-            exact(limits.tiny, total)
-        )  # that of an empty set is not used, and must have finite gradients
+        # That of an empty set is not used, and must have finite gradients.
+        total = total.clamp_min(exact(limits.tiny, total))
         log_mean = total.log() - multisets.log_totals[..., None].to(u.dtype)
         return torch.cat((top + log_mean / self.rate, moment / total), -1)
 
