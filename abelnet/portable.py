@@ -18,7 +18,9 @@ __all__ = [
     "log1p",
     "logaddexp",
     "next_above",
+    "searchsorted",
     "sinh",
+    "solve",
 ]
 
 import math
@@ -28,6 +30,8 @@ from torch import Tensor
 
 # Beyond it the arc tangent is a right angle in float64.
 _STEEP = 1e30
+# A tensor made inside a loop cannot be exported.
+_PI = torch.tensor(math.pi, dtype=torch.float64, device="cpu")
 
 
 def _is_composed(x: Tensor) -> bool:
@@ -65,7 +69,7 @@ def arctan2(y: Tensor, x: Tensor) -> Tensor:
     # Half the angle is below a right angle; beyond the second axis it is measured from the negative half of the first.
     half = torch.where(x >= 0, y / (length + x.abs()), (length + x.abs()) / y)
     angle = 2 * arctan(half)
-    flat = torch.where(x >= 0, torch.zeros_like(x), exact(math.pi, x))
+    flat = torch.where(x >= 0, torch.zeros_like(x), _PI.to(x.device))
     return torch.where(y == 0, flat, angle)
 
 
@@ -160,3 +164,44 @@ def next_above(x: Tensor) -> Tensor:
         return torch.nextafter(x, x.new_full((), math.inf))
     limits = torch.finfo(x.dtype)
     return x + (x.abs() * exact(2 * limits.eps, x) + exact(limits.tiny, x))
+
+
+def searchsorted(edges: Tensor, x: Tensor, *, right: bool = False) -> Tensor:
+    """Returns how many of the ascending edges :math:`(k)` are below each number, or at most each if ``right``.
+
+    Example:
+        >>> searchsorted(torch.tensor([1.0, 2.0]), torch.tensor([0.5, 2.0, 9.0])).tolist()
+        [0, 1, 2]
+    """
+    if not torch.compiler.is_exporting():
+        return torch.searchsorted(edges, x.contiguous(), right=right)
+    return ((x[..., None] >= edges) if right else (x[..., None] > edges)).sum(-1)
+
+
+def solve(matrices: Tensor, values: Tensor) -> Tensor:
+    """Returns the solutions of small linear systems, which are not finite where there is none.
+
+    Arguments:
+        matrices: With shape :math:`(*, d, d)`.
+        values: With shape :math:`(*, d)`.
+
+    Example:
+        >>> solve(torch.tensor([[0.0, 2.0], [1.0, 0.0]]), torch.tensor([6.0, 5.0]))
+        tensor([5., 3.])
+    """
+    if not torch.compiler.is_exporting():
+        found, info = torch.linalg.solve_ex(matrices, values[..., None])
+        return torch.where(info[..., None] == 0, found[..., 0], math.nan)
+    # Elimination in all rows by the one that has the largest number left in a column.
+    rows = torch.cat((matrices, values[..., None]), -1)
+    places = torch.arange(values.shape[-1], device=values.device)
+    left, chosen = torch.ones_like(values, dtype=torch.bool), []
+    for column in range(values.shape[-1]):
+        size = torch.where(left, rows[..., column].abs(), -1)
+        is_pivot = size.argmax(-1, keepdim=True) == places
+        pivot = torch.where(is_pivot[..., None], rows, 0).sum(-2, keepdim=True)
+        pivot = pivot / pivot[..., column, None]
+        rows = torch.where(is_pivot[..., None], pivot, rows - rows[..., column, None] * pivot)
+        left = left & ~is_pivot
+        chosen.append(is_pivot)
+    return torch.stack([torch.where(one, rows[..., -1], 0).sum(-1) for one in chosen], -1)

@@ -15,6 +15,7 @@ from abelnet.bijections.invariants import Invariants
 from abelnet.bijections.terms import Term
 from abelnet.checks import check_count, check_number, check_values, peek
 from abelnet.errors import AbelnetError
+from abelnet.portable import solve
 
 # Newton's method: most steps, halvings of a step, and starts that are tried.
 _STEPS, _HALVINGS, _STARTS = 60, 30, 4
@@ -92,10 +93,14 @@ class Implicit(Invariants):
         check_values("y", y, self.dim)
         rows = y.reshape(-1, self.dim)
         known = self.from_origin(self.known.double())
-        known = known[self._is_sound(known)]
+        sound = self._is_sound(known)
+        known = torch.where(sound[:, None], known, known[sound.int().argmax(keepdim=True)])
+        tolerance = max(self.tolerance, _ROUNDING * torch.finfo(y.dtype).eps)
         with torch.no_grad():
             wide = rows.detach().double()
-            tolerance = max(self.tolerance, _ROUNDING * torch.finfo(y.dtype).eps)
+            if torch.compiler.is_exporting():
+                x = self._solve_at_once(wide, known, tolerance) + self.origin_like(known)
+                return x.to(y.dtype).reshape(y.shape)
             size = max(1, _CHUNK // max(1, known.numel()))
             x = torch.cat([self._solve(part, known, tolerance) for part in torch.split(wide, size)])
             sound = x.isfinite().all(-1, keepdim=True)
@@ -113,9 +118,11 @@ class Implicit(Invariants):
     def _wrapped(self, gap: Tensor) -> Tensor:
         columns = list(gap.unbind(-1))
         for j, (one, terms) in enumerate(zip(self.coefficients, self.invariants, strict=True)):
-            period = max(term.period * abs(c) for c, term in zip(one.tolist(), terms, strict=True))
-            if period:
-                columns[j] = torch.remainder(columns[j] + period / 2, period) - period / 2
+            sizes = [term.period * c.abs() for c, term in zip(one.detach().unbind(), terms, strict=True) if term.period]
+            if sizes:
+                period = torch.stack(sizes).amax(0)
+                turned = torch.remainder(columns[j] + period / 2, period) - period / 2
+                columns[j] = torch.where(period > 0, turned, columns[j])
         return torch.stack(columns, -1)
 
     def _sizes(self, x: Tensor) -> Tensor:
@@ -123,52 +130,76 @@ class Implicit(Invariants):
         sizes = []
         for one, terms in zip(self.coefficients, self.invariants, strict=True):
             size = x.new_zeros(x.shape[:-1])
-            for c, term in zip(one, terms, strict=True):
+            for c, term in zip(one.unbind(), terms, strict=True):
                 size = size + (c * term.values(x)).abs()
             sizes.append(size)
         return torch.stack(sizes, -1)
 
     def _solve(self, y: Tensor, known: Tensor, tolerance: float) -> Tensor:
         """Returns the points measured from the origin at which the invariants are these; NaN if none is found."""
-        of_known = self.sums_from_origin(known)
-        unit = of_known.std(0, unbiased=False) + 1e-3 * self._sizes(known).mean(0)
-        unit = torch.where(unit > 0, unit, 1)
-        distances = (self._wrapped(of_known[None] - y[:, None]) / unit).square().sum(-1)
-        starts = distances.topk(min(_STARTS, len(known)), largest=False).indices
+        unit, starts = self._starts(y, known)
         found = torch.full_like(y, math.nan)
         left = y.isfinite().all(-1).nonzero()[:, 0]
         for rank in starts.unbind(-1):
             x = self._newton(known[rank[left]], y[left], unit)
-            error = (self._gap(x, y[left]) / (self._sizes(x) + y[left].abs() + 1e-3 * unit)).abs().amax(-1)
-            good = error <= tolerance
+            good = self._error(x, y[left], unit) <= tolerance
             found[left[good]] = x[good]
             left = left[~good]
             if len(left) == 0:
                 break
         return found
 
+    def _solve_at_once(self, y: Tensor, known: Tensor, tolerance: float) -> Tensor:
+        """Returns :meth:`_solve` in a form that can be exported: all starts and halvings at once, and no parts of rows."""
+        unit, starts = self._starts(y, known)
+        count = starts.shape[-1]
+        goal = y.repeat(count, 1)
+        lengths = _halved(range(_HALVINGS), y)
+
+        def goes_on(number: Tensor, x: Tensor, error: Tensor, running: Tensor) -> Tensor:
+            return (number < _STEPS) & running.any()
+
+        def advance(number: Tensor, x: Tensor, error: Tensor, running: Tensor) -> tuple[Tensor, ...]:
+            step, worth = self._step(x, goal, unit)
+            there, new, gains = self._along(x, lengths * step, goal, unit, error)
+            moves = running & worth & gains
+            return number + 1, torch.where(moves[:, None], there, x), torch.where(moves, new, error), moves
+
+        x = known[starts.mT.flatten()]
+        error = self._gap_norm(x, goal, unit)
+        state = (torch.zeros((), dtype=torch.int64, device=y.device), x, error, error.isfinite())
+        _, x, _, _ = torch.while_loop(goes_on, advance, state)  # type: ignore[no-untyped-call]
+        good = self._error(x, goal, unit) <= tolerance
+        found = torch.full_like(y, math.nan)
+        for one, is_good in zip(x.reshape(count, *y.shape).flip(0), good.reshape(count, -1).flip(0), strict=True):
+            found = torch.where(is_good[:, None], one, found)
+        return found
+
+    def _starts(self, y: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the unit of each invariant, and for each row the known points to start from, nearest first."""
+        of_known = self.sums_from_origin(known)
+        unit = of_known.std(0, unbiased=False) + 1e-3 * self._sizes(known).mean(0)
+        unit = torch.where(unit > 0, unit, 1)
+        distances = (self._wrapped(of_known[None] - y[:, None]) / unit).square().sum(-1)
+        return unit, distances.topk(min(_STARTS, len(known)), largest=False).indices
+
     def _newton(self, x: Tensor, y: Tensor, unit: Tensor) -> Tensor:
         """Returns points after damped steps, which go on until they gain nothing."""
         x = x.clone()
-        error = (self._gap(x, y) / unit).square().sum(-1)
+        error = self._gap_norm(x, y, unit)
         running = torch.arange(len(x), device=x.device)
         for _ in range(_STEPS):
             at, goal, best = x[running], y[running], error[running]
-            step = _solved(self.jacobian_from_origin(at) / unit[:, None], self._gap(at, goal) / unit)
+            step, worth = self._step(at, goal, unit)
             moved = torch.zeros_like(running, dtype=torch.bool)
-            # Steps below rounding are not worth halving.
-            left = (step.abs() > 2 * torch.finfo(x.dtype).eps * at.abs()).any(-1).nonzero()[:, 0]
-            # Full steps first, most of which gain; then all halvings at once, of which the longest that gains is taken.
+            left = worth.nonzero()[:, 0]
+            # Full steps first, most of which gain; then all halvings at once.
             for halvings in (range(1), range(1, _HALVINGS)):
                 if len(left) == 0:
                     break
-                lengths = 0.5 ** torch.tensor(halvings, dtype=x.dtype, device=x.device)[:, None, None]
-                there = at[left] - lengths * step[left]
-                sound = self._is_sound(there)
-                there = torch.where(sound[..., None], there, at[left])
-                new = (self._gap(there, goal[left]) / unit).square().sum(-1)
-                gains, longest = (sound & (new < best[left])).max(0)
-                there, new = (one[longest, torch.arange(len(left), device=x.device)] for one in (there, new))
+                there, new, gains = self._along(
+                    at[left], _halved(halvings, x) * step[left], goal[left], unit, best[left]
+                )
                 rows = left[gains]
                 at[rows], best[rows], moved[rows] = there[gains], new[gains], True
                 left = left[~gains]
@@ -178,6 +209,31 @@ class Implicit(Invariants):
                 break
         return x
 
+    def _step(self, x: Tensor, y: Tensor, unit: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns a step of Newton's method, and whether it is worth taking: not below rounding."""
+        step = _solved(self.jacobian_from_origin(x) / unit[:, None], self._gap(x, y) / unit)
+        return step, (step.abs() > 2 * torch.finfo(x.dtype).eps * x.abs()).any(-1)
+
+    def _along(
+        self, x: Tensor, steps: Tensor, y: Tensor, unit: Tensor, best: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Takes the longest of steps :math:`(k, n, d)` that gains: returns points, their errors, and whether one did."""
+        there = x - steps
+        sound = self._is_sound(there)
+        there = torch.where(sound[..., None], there, x)
+        new = self._gap_norm(there, y, unit)
+        gains, longest = (sound & (new < best)).int().max(0)
+        rows = longest[None, :, None].expand(-1, -1, x.shape[-1])
+        return there.gather(0, rows)[0], new.gather(0, longest[None])[0], gains > 0
+
+    def _gap_norm(self, x: Tensor, y: Tensor, unit: Tensor) -> Tensor:
+        """Returns the square of the distance of the invariants from these."""
+        return (self._gap(x, y) / unit).square().sum(-1)
+
+    def _error(self, x: Tensor, y: Tensor, unit: Tensor) -> Tensor:
+        """Returns the largest error of the invariants, relative to the sizes of their terms."""
+        return (self._gap(x, y) / (self._sizes(x) + y.abs() + 1e-3 * unit)).abs().amax(-1)
+
     def _is_sound(self, x: Tensor) -> Tensor:
         return self.is_defined_from_origin(x).all(-1) & x.isfinite().all(-1)
 
@@ -185,15 +241,19 @@ class Implicit(Invariants):
         return super().config() | {"known": len(self.known), "tolerance": self.tolerance}
 
 
+def _halved(halvings: range, like: Tensor) -> Tensor:
+    """Returns the lengths of steps that are halved so many times, with shape :math:`(k, 1, 1)`."""
+    return torch.tensor([0.5**k for k in halvings], dtype=like.dtype, device=like.device)[:, None, None]
+
+
 def _solved(slopes: Tensor, gap: Tensor) -> Tensor:
     """Solves linear systems, of any rank: singular ones by damped least squares; 0 where nothing can be solved."""
-    step, info = torch.linalg.solve_ex(slopes, gap[..., None])
-    singular = (info != 0) | ~step.isfinite().all(-1).all(-1)
-    if bool(singular.any()):
+    step = solve(slopes, gap)
+    singular = ~step.isfinite().all(-1, keepdim=True)
+    if torch.compiler.is_exporting() or bool(singular.any()):
         turned = slopes.mT
         size = slopes.square().sum((-2, -1), keepdim=True)
         square = turned @ slopes + 1e-10 * size * torch.eye(slopes.shape[-1], dtype=slopes.dtype, device=slopes.device)
-        damped, _ = torch.linalg.solve_ex(square, turned @ gap[..., None])
-        step = torch.where(singular[:, None, None], torch.where(damped.isfinite(), damped, 0), step)
-    found: Tensor = step[..., 0]
-    return found
+        damped = solve(square, (turned @ gap[..., None])[..., 0])
+        step = torch.where(singular, torch.where(damped.isfinite(), damped, 0), step)
+    return step

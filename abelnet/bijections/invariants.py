@@ -268,7 +268,7 @@ class Invariants(Bijection):
 
     def _sum(self, j: int, x: Tensor) -> Tensor:
         total = x.new_zeros(x.shape[:-1])
-        for c, term in zip(self.coefficients[j], self.invariants[j], strict=True):
+        for c, term in zip(self.coefficients[j].unbind(), self.invariants[j], strict=True):
             total = total + c * term.values(x)
         return total
 
@@ -281,7 +281,7 @@ class Invariants(Bijection):
         rows = []
         for one, terms in zip(self.coefficients, self.invariants, strict=True):
             row = torch.zeros_like(x)
-            for c, term in zip(one, terms, strict=True):
+            for c, term in zip(one.unbind(), terms, strict=True):
                 row = row + c * term.gradient(x)
             rows.append(row)
         return torch.stack(rows, -2)

@@ -14,6 +14,7 @@ from abelnet.bijections.base import Elementwise
 from abelnet.bijections.pieces import Pieces
 from abelnet.bijections.slopes import FAR, ascending
 from abelnet.checks import check_values
+from abelnet.portable import searchsorted
 from abelnet.symbols import symbolic_number
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Polyline(Elementwise):
             heights = slope[1:] * kinks + bias[1:]
             # A decreasing curve is looked up with flipped signs.
             sign = slope[0].sign()
-            piece = torch.searchsorted((sign * heights).contiguous(), (sign * y[..., i]).contiguous())
+            piece = searchsorted(sign * heights, sign * y[..., i])
             columns.append((y[..., i] - bias[piece]) / slope[piece])
         return torch.stack(columns, -1)
 
@@ -111,7 +112,7 @@ class Polyline(Elementwise):
     def _line(self, x: Tensor) -> tuple[Tensor, Tensor]:
         found = []
         for i, (kinks, (slope, bias)) in enumerate(zip(self.kinks, self.lines, strict=True)):
-            piece = torch.searchsorted(kinks, x[..., i].contiguous())
+            piece = searchsorted(kinks, x[..., i])
             found.append((slope[piece], bias[piece]))
         return torch.stack([slope for slope, _ in found], -1), torch.stack([bias for _, bias in found], -1)
 

@@ -6,9 +6,9 @@ __all__ = ["Curve"]
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -16,6 +16,7 @@ from torch import Tensor
 from abelnet.bijections.intervals import Interval
 from abelnet.bijections.terms.factors import Factor
 from abelnet.errors import AbelnetError
+from abelnet.portable import searchsorted
 from abelnet.symbols import named_function, piecewise, symbolic_number
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Curve(Factor):
 
     knots: Sequence[float] = ()
     heights: Sequence[float] = ()
+    # Both as a tensor: one made inside a loop, as that of an implicit map, cannot be exported.
+    _table: Tensor = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,24 +59,26 @@ class Curve(Factor):
             raise AbelnetError("knots: expected ascending numbers, got others")
         if not (all(a < b for a, b in pairwise(self.heights)) or all(a > b for a, b in pairwise(self.heights))):
             raise AbelnetError("heights: expected all rising or all falling, got others")
+        table = torch.tensor([self.knots, self.heights], dtype=torch.float64, device="cpu")
+        object.__setattr__(self, "_table", table)
 
     @property
     def complexity(self) -> float:
         return 9.0
 
     def forward(self, x: Tensor) -> Tensor:
-        knots, heights, slopes = self._table(x)
+        knots, heights, slopes = self._lines(x)
         piece = self._piece(x, knots)
         return heights[piece] + slopes[piece] * (x - knots[piece])
 
     def inverse(self, u: Tensor) -> Tensor:
-        knots, heights, slopes = self._table(u)
-        sign = 1 if heights[-1] > heights[0] else -1
+        knots, heights, slopes = self._lines(u)
+        sign = 1 if self.heights[-1] > self.heights[0] else -1
         piece = self._piece(sign * u, sign * heights)
         return knots[piece] + (u - heights[piece]) / slopes[piece]
 
     def slope(self, x: Tensor) -> Tensor:
-        knots, _, slopes = self._table(x)
+        knots, _, slopes = self._lines(x)
         return slopes[self._piece(x, knots)]
 
     def enclose(self, x: Interval) -> tuple[Interval, Interval]:
@@ -87,6 +92,9 @@ class Curve(Factor):
 
     def inverse_expression(self, u: Expr, sign: int = 0) -> Expr:
         return named_function("φ⁻¹", self._pieces(self.heights, self.knots))(u)
+
+    def config(self) -> dict[str, Any]:
+        return {"coordinate": self.coordinate, "knots": self.knots, "heights": self.heights}
 
     @staticmethod
     def _pieces(starts: Sequence[float], values: Sequence[float]) -> Callable[[Expr], Expr]:
@@ -104,13 +112,13 @@ class Curve(Factor):
 
         return lines
 
-    def _table(self, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        knots, heights = (torch.tensor(one, dtype=like.dtype, device=like.device) for one in (self.knots, self.heights))
+    def _lines(self, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        knots, heights = self._table.to(like.device, like.dtype)
         return knots, heights, heights.diff() / knots.diff()
 
     def _piece(self, x: Tensor, ends: Tensor) -> Tensor:
-        return torch.searchsorted(ends, x.detach().contiguous(), right=True).clamp(1, len(ends) - 1) - 1
+        return searchsorted(ends, x.detach(), right=True).clamp(1, len(ends) - 1) - 1
 
     def _slopes(self, like: Interval) -> Interval:
-        slopes = self._table(like.low)[2]
+        slopes = self._lines(like.low)[2]
         return Interval(torch.full_like(like.low, float(slopes.min())), torch.full_like(like.low, float(slopes.max())))
