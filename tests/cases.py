@@ -30,30 +30,30 @@ def randomise(bijection: Bijection, seed: int = 0) -> Bijection:
     return bijection
 
 
-def negative_monotonic(dtype: torch.dtype) -> Bijection:
-    bijection = abelnet.Monotonic(3, groups=4, units=5, seed=1, dtype=dtype)
+def negative_monotonic(dtype: torch.dtype, dim: int = 3) -> Bijection:
+    bijection = abelnet.Monotonic(dim, groups=4, units=5, seed=1, dtype=dtype)
     with torch.no_grad():
         bijection.raw_sign.neg_()
     return bijection
 
 
-# Exact everywhere, however far out; three dimensions.
-ELEMENTWISE: dict[str, Callable[[torch.dtype], Bijection]] = {
-    "affine": lambda dtype: randomise(abelnet.Affine(3, dtype=dtype)),
-    "sinh_arcsinh": lambda dtype: randomise(abelnet.SinhArcsinh(3, dtype=dtype)),
-    "monotonic": lambda dtype: abelnet.Monotonic(3, groups=4, units=5, seed=1, dtype=dtype),
+# Exact everywhere, however far out; of three dimensions unless another number is given.
+ELEMENTWISE: dict[str, Callable[..., Bijection]] = {
+    "affine": lambda dtype, dim=3: randomise(abelnet.Affine(dim, dtype=dtype)),
+    "sinh_arcsinh": lambda dtype, dim=3: randomise(abelnet.SinhArcsinh(dim, dtype=dtype)),
+    "monotonic": lambda dtype, dim=3: abelnet.Monotonic(dim, groups=4, units=5, seed=1, dtype=dtype),
     "monotonic_negative": negative_monotonic,
-    "spline": lambda dtype: randomise(abelnet.RationalQuadraticSpline(3, bins=6, dtype=dtype)),
-    "chain": lambda dtype: randomise(
+    "spline": lambda dtype, dim=3: randomise(abelnet.RationalQuadraticSpline(dim, bins=6, dtype=dtype)),
+    "chain": lambda dtype, dim=3: randomise(
         abelnet.Chain(
-            abelnet.Affine(3, dtype=dtype), abelnet.SinhArcsinh(3, dtype=dtype), abelnet.Affine(3, dtype=dtype)
+            abelnet.Affine(dim, dtype=dtype), abelnet.SinhArcsinh(dim, dtype=dtype), abelnet.Affine(dim, dtype=dtype)
         )
     ),
 }
-COUPLED: dict[str, Callable[[torch.dtype], Bijection]] = {
-    "coupling": lambda dtype: abelnet.GlowCoupling(3, hidden=16, gain=1.0, seed=1, dtype=dtype),
-    "permutation": lambda dtype: abelnet.Permutation(3, seed=1),
-    "glow": lambda dtype: abelnet.glow(3, layers=3, hidden=16, gain=1.0, seed=1, dtype=dtype),
+COUPLED: dict[str, Callable[..., Bijection]] = {
+    "coupling": lambda dtype, dim=3: abelnet.GlowCoupling(dim, hidden=16, gain=1.0, seed=1, dtype=dtype),
+    "permutation": lambda dtype, dim=3: abelnet.Permutation(dim, seed=1),
+    "glow": lambda dtype, dim=3: abelnet.glow(dim, layers=3, hidden=16, gain=1.0, seed=1, dtype=dtype),
 }
 
 
@@ -62,16 +62,17 @@ def monomial(*factors: Factor | int) -> Monomial:
     return Monomial(tuple(Power(factor) if isinstance(factor, int) else factor for factor in factors))
 
 
-def sheared(dtype: torch.dtype) -> Bijection:
+def sheared(dtype: torch.dtype, dim: int = 3) -> Bijection:
     """A triangular map of the whole space onto itself, in another order than that of its coordinates."""
     first = [monomial(1), monomial()]
     second = [monomial(0, Exponential(1, 0.2)), monomial(Power(1, 2.0))]
     third = [monomial(2), monomial(0, 1), monomial(Exponential(1, -0.3, 2.0))]
-    coefficients = [[2.0, -0.5], [1.5, 0.3], [0.8, 0.25, 1.2]]
-    return abelnet.Triangular(3, [first, third, second], [coefficients[k] for k in (0, 2, 1)], dtype=dtype)
+    more = [[monomial(k), monomial(0)] for k in range(3, dim)]
+    coefficients = [[2.0, -0.5], [0.8, 0.25, 1.2], [1.5, 0.3], *([0.7, 0.1] for _ in more)]
+    return abelnet.Triangular(dim, [first, third, second, *more], coefficients, dtype=dtype)
 
 
-TRIANGULAR: dict[str, Callable[[torch.dtype], Bijection]] = {"triangular": sheared}
+TRIANGULAR: dict[str, Callable[..., Bijection]] = {"triangular": sheared}
 BIJECTIONS = ELEMENTWISE | COUPLED | TRIANGULAR
 
 IDENTITY_LIKE: dict[str, Callable[[torch.dtype], Bijection]] = {

@@ -20,7 +20,9 @@ from abelnet.portable import (
     log1p,
     logaddexp,
     next_above,
+    searchsorted,
     sinh,
+    solve,
 )
 
 
@@ -82,3 +84,40 @@ def test_no_digits_are_lost_near_0(dtype: torch.dtype) -> None:
     rounding = 8 * torch.finfo(dtype).eps
     for got, expected in zip(program.module()(x), (torch.expm1(x), torch.log1p(x)), strict=True):
         torch.testing.assert_close(got, expected, rtol=rounding, atol=0, equal_nan=True)
+
+
+class Solved(nn.Module):
+    def forward(self, matrices: Tensor, values: Tensor) -> Tensor:
+        return solve(matrices, values)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 4])
+def test_linear_systems(dim: int) -> None:
+    generator = torch.Generator().manual_seed(dim)
+    matrices = torch.randn(50, dim, dim, generator=generator, dtype=torch.float64)
+    matrices[0] = torch.eye(dim).flip(0)  # no pivot in its place
+    matrices[1] *= 1e-200
+    matrices[2, 0] = 0
+    values = torch.randn(50, dim, generator=generator, dtype=torch.float64)
+    got = torch.export.export(Solved(), (matrices, values)).module()(matrices, values)
+    assert not got[2].isfinite().all()
+    assert not solve(matrices, values)[2].isfinite().all()
+    regular = [k for k in range(50) if k != 2]
+    residual = (matrices @ got[..., None])[..., 0] - values
+    size = matrices.abs().amax((-2, -1)) * got.abs().amax(-1)
+    assert (residual.abs().amax(-1) / size)[regular].max() <= 1e-14
+    torch.testing.assert_close(got[regular], solve(matrices, values)[regular], rtol=1e-9, atol=0)
+
+
+class Counted(nn.Module):
+    def forward(self, edges: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        return searchsorted(edges, x), searchsorted(edges, x, right=True)
+
+
+def test_edges_below_numbers() -> None:
+    edges = torch.tensor([-1.0, 0.0, 0.0, 2.5])
+    x = torch.tensor([[-math.inf, -1.0], [-0.5, 0.0], [2.5, math.inf]])
+    got = torch.export.export(Counted(), (edges, x)).module()(edges, x)
+    for one, is_right in zip(got, (False, True), strict=True):
+        assert torch.equal(one, torch.searchsorted(edges, x, right=is_right))
+        assert torch.equal(one, searchsorted(edges, x, right=is_right))

@@ -150,7 +150,7 @@ class Implicit(Invariants):
         return found
 
     def _solve_at_once(self, y: Tensor, known: Tensor, tolerance: float) -> Tensor:
-        """Returns :meth:`_solve` in a form that can be exported: all starts and halvings at once, and no parts of rows."""
+        """Returns :meth:`_solve` in a form that can be exported: all starts, all halvings and all rows at once."""
         unit, starts = self._starts(y, known)
         count = starts.shape[-1]
         goal = y.repeat(count, 1)
@@ -214,10 +214,8 @@ class Implicit(Invariants):
         step = _solved(self.jacobian_from_origin(x) / unit[:, None], self._gap(x, y) / unit)
         return step, (step.abs() > 2 * torch.finfo(x.dtype).eps * x.abs()).any(-1)
 
-    def _along(
-        self, x: Tensor, steps: Tensor, y: Tensor, unit: Tensor, best: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Takes the longest of steps :math:`(k, n, d)` that gains: returns points, their errors, and whether one did."""
+    def _along(self, x: Tensor, steps: Tensor, y: Tensor, unit: Tensor, best: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Takes the longest of steps :math:`(k, n, d)` that gains: returns points, errors, and whether one did."""
         there = x - steps
         sound = self._is_sound(there)
         there = torch.where(sound[..., None], there, x)

@@ -62,14 +62,13 @@ def _load(path: Path | None, limit: int | None, lower: bool, cache: bool) -> Wor
 
 def _named_methods(methods: list[str], models: list[str], dim: int) -> dict[str, Method]:
     from abelnet.words.methods import named_method
-    from abelnet.words.models import named_model
+    from abelnet.words.models import named_models
 
     built = {}
-    for model in models:
-        network = named_model(model, dim)
+    for title, network in named_models(models, dim).items():
         for name in methods:
             method = named_method(name, network)
-            built[f"{name} {model}" if method.takes_model else name] = method
+            built[f"{name} {title}" if method.takes_model else name] = method
     return built
 
 
@@ -123,7 +122,7 @@ def evaluate(
     words = _load(vectors, limit, lower, cache)
     from abelnet.reporting.words import evaluation_table
     from abelnet.words import evaluation
-    from abelnet.words.models import named_model
+    from abelnet.words.models import named_models
     from abelnet.words.questions import named_questions
     from abelnet.words.shots import evaluate_methods, named_pairs, parse_shots
 
@@ -135,7 +134,7 @@ def evaluate(
             result = evaluate_methods(words, *pairs, methods, shots=count, seed=seed, on_progress=on_progress)
         else:
             asked = named_questions(words, questions, seed=seed, case=case)
-            models = {name: named_model(name, words.dim) for name in model or ["wv"]}
+            models = named_models(model or ["wv"], words.dim)
             result = evaluation.evaluate(words, asked, models, on_progress=on_progress)
     outputs = [
         (path, write) for path, write in ((json, result.write_json), (csv, result.write_csv)) if path is not None
@@ -261,10 +260,10 @@ def judge(
     from abelnet.files import write_json
     from abelnet.reporting.words import judged_table
     from abelnet.words import choices
-    from abelnet.words.models import named_model
+    from abelnet.words.models import named_models
 
     words = _load(vectors, limit, lower, cache)
-    models = {name: named_model(name, words.dim) for name in model or ["wv"]}
+    models = named_models(model or ["wv"], words.dim)
     judged = choices.judge(words, path, models, case=case)
     if json is not None:
         write_json(json, [asdict(row) for row in judged])

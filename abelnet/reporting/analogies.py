@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["analogy_report", "analogy_tables"]
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
 from typing import Any
 
@@ -69,22 +69,29 @@ def _row(
     theirs: Mapping[str, Mapping[str, int]],
 ) -> list[Cell]:
     accuracies = {
-        model: [_accuracy(table["correct"][setting][name], table["questions"][name]) for table in tables]
+        model: _accuracies((table["correct"][setting][name], table["questions"][name]) for table in tables)
         for model, tables in by_model.items()
     }
-    best = max(mean(values) for values in accuracies.values())
     questions = mean(table["questions"][name] for table in next(iter(by_model.values())))
-    cells = [Cell(name), Cell(f"{questions:.0f}")]
-    for values in accuracies.values():
-        spread = f" ({min(values):.1f} – {max(values):.1f})" if len(values) > 1 else ""
-        cells.append(Cell(f"{mean(values):.1f}{spread}", mean(values) == best > 0))
+    cells = [Cell(name), Cell(f"{questions:.0f}"), *_cells(accuracies.values())]
     if theirs:
         # The paper identifies subcategories of BATS by their codes.
         row = theirs[name if name in theirs else name.partition(" ")[0]]
-        known = [row[model] for model in by_model if model in row]
-        cells += [Cell(f"{_accuracy(correct, row['questions']):.1f}", correct == max(known) > 0) for correct in known]
+        cells += _cells(_accuracies([(row[model], row["questions"])]) for model in by_model if model in row)
     return cells
 
 
-def _accuracy(correct: int, questions: int) -> float:
-    return 100 * correct / questions if questions else 0.0
+def _accuracies(counts: Iterable[tuple[int, int]]) -> list[float]:
+    """Returns the accuracies (%) of those splits that have questions."""
+    return [100 * correct / questions for correct, questions in counts if questions]
+
+
+def _cells(accuracies: Iterable[Sequence[float]]) -> list[Cell]:
+    """Returns the means of each model, and from which to which they are; a dash where nothing was asked."""
+    accuracies = list(accuracies)
+    best = max((mean(values) for values in accuracies if values), default=0.0)
+    cells = []
+    for values in accuracies:
+        spread = f" ({min(values):.1f} – {max(values):.1f})" if len(values) > 1 else ""
+        cells.append(Cell(f"{mean(values):.1f}{spread}", mean(values) == best > 0) if values else Cell("–"))
+    return cells

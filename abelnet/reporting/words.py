@@ -29,7 +29,8 @@ def evaluation_table(evaluation: Evaluation) -> Table:
         texts = [row.name, f"{section.used}/{section.total}" if section else "", str(row.questions)]
         for setting in evaluation.settings:
             for model in evaluation.models:
-                texts += [str(row.correct[setting][model]), f"{row.percent(setting, model):.1f}"]
+                percent = f"{row.percent(setting, model):.1f}" if row.questions else "–"
+                texts += [str(row.correct[setting][model]), percent]
         rows.append([Cell(text) for text in texts])
     note = "all: every word is a candidate; excluding: all but " + _EXCLUDED[evaluation.settings[1]] + "."
     return Table(f"{evaluation.questions.title}: correct answers", columns, rows, [note])

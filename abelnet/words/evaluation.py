@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["SETTINGS", "Evaluation", "Model", "Row", "evaluate", "offset"]
 
 import csv
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,8 +52,8 @@ class Row:
     correct: dict[str, dict[str, int]]
 
     def percent(self, setting: str, model: str) -> float:
-        """Returns the accuracy (%); 0 if there are no questions."""
-        return 100 * self.correct[setting][model] / self.questions if self.questions else 0.0
+        """Returns the accuracy (%); NaN if there are no questions."""
+        return 100 * self.correct[setting][model] / self.questions if self.questions else math.nan
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,10 @@ class Evaluation:
             setting: {
                 row.name: {"questions": row.questions}
                 | {model: row.correct[setting][model] for model in self.models}
-                | {f"{model}_percent": round(row.percent(setting, model), 4) for model in self.models}
+                | {
+                    f"{model}_percent": round(row.percent(setting, model), 4) if row.questions else None
+                    for model in self.models
+                }
                 for row in rows
             }
             for setting in self.settings
@@ -122,7 +126,7 @@ class Evaluation:
             for setting in self.settings:
                 for row in self.rows():
                     for model in self.models:
-                        percent = f"{row.percent(setting, model):.4f}"
+                        percent = f"{row.percent(setting, model):.4f}" if row.questions else ""
                         writer.writerow([row.name, setting, model, row.questions, row.correct[setting][model], percent])
 
 

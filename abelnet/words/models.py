@@ -11,10 +11,11 @@ __all__ = [
     "OffsetMLP",
     "default_model",
     "named_model",
+    "named_models",
 ]
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Self, cast
@@ -287,3 +288,18 @@ def named_model(name: str, dim: int) -> AnalogyModel:
     if model.dim not in (None, dim):
         raise AbelnetError(f"model: expected a model for {dim}-d vectors, got {model.dim}-d: {name}")
     return model.eval()
+
+
+def named_models(names: Sequence[str], dim: int) -> dict[str, AnalogyModel]:
+    """Returns models by name, as :func:`named_model` does each, under short titles: the last part of a path.
+
+    Example:
+        >>> list(named_models(["wv", "agn"], 100))
+        ['wv', 'agn']
+    """
+    names = list(dict.fromkeys(names))
+    titles = [Path(name).resolve().name for name in names]
+    return {
+        title if titles.count(title) == 1 else name: named_model(name, dim)
+        for title, name in zip(titles, names, strict=True)
+    }

@@ -13,41 +13,98 @@ from typing import Any
 import onnxruntime
 import pytest
 import torch
-from cases import BIJECTIONS, FAMILY_CASES, LAWS, VECTOR_CASES, relative_error, vectors
+from cases import BIJECTIONS, FAMILY_CASES, LAWS, VECTOR_CASES, monomial, relative_error
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 from torch.fx.passes.dialect.common.cse_pass import CSEPass
 
 import abelnet
 from abelnet import AbelnetError, Bijection, Law
+from abelnet.bijections import Implicit
+from abelnet.bijections.terms import Curve, Power
 from abelnet.integrations.onnx import export_onnx
 from abelnet.nn import GatedBank, SetModel
 
 WANTED = os.environ.get("ABELNET_EXPORT", "")  # "all", or names of laws
 ALL = WANTED != ""
-# Programs of polynomials differ in their constants alone: those of three laws are side by side, one in each channel.
-SIDE_BY_SIDE = {"polynomial_small": (1e-9, 0.0), "polynomial_negative": (-0.5, 0.3), "polynomial_shifted": (0.0, 0.7)}
-IN_OTHERS = {*SIDE_BY_SIDE, "polynomial_zero"}  # the last is the first channel of polynomial_mixed
-EVERY_LAW: dict[str, Callable[[], Law]] = {name: law for name, law in LAWS.items() if name not in IN_OTHERS} | {
-    "polynomials": lambda: abelnet.Polynomial(*torch.tensor([*SIDE_BY_SIDE.values()], dtype=torch.float64).T),
-    "mean": abelnet.Mean,
-    "capped": lambda: abelnet.CappedSum(2.0),
+DIM = 4  # an even number, as weighted means need
+# Coefficients of polynomials, one channel each: their programs differ in these constants alone.
+SIDE_BY_SIDE = {
+    "polynomial_small": (1e-9, 0.0),
+    "polynomial_negative": (-0.5, 0.3),
+    "polynomial_shifted": (0.0, 0.7),
+    "polynomial_zero": (0.0, 0.0),
 }
-GENERATORS: dict[str, Callable[[torch.dtype], Bijection]] = {
-    f"generator_{name}": lambda dtype, case=case: abelnet.Generator(3, case[0], case[1], dtype=dtype)  # type: ignore[misc]
-    for name, case in FAMILY_CASES.items()
+OF_EVEN_DIMENSIONS = {"weighted_mean"}
+EVERY_LAW: dict[str, Callable[[int], Law]] = (
+    {
+        name: lambda dim, law=law: law()  # type: ignore[misc]
+        for name, law in LAWS.items()
+        if name not in SIDE_BY_SIDE
+    }
+    | {
+        "polynomials": lambda dim: abelnet.Polynomial(
+            *torch.tensor([*SIDE_BY_SIDE.values()][:dim], dtype=torch.float64).T
+        ),
+        "polynomial_mixed": lambda dim: abelnet.Polynomial(
+            torch.tensor([0.0, 0.5, -2.0, 1.0][:dim], dtype=torch.float64)
+        ),
+        "mean": lambda dim: abelnet.Mean(),
+        "capped": lambda dim: abelnet.CappedSum(2.0),
+        "weighted_mean": lambda dim: abelnet.WeightedMean(rate=1.5),
+    }
+)
+CURVE = Curve(0, [-3.0, -1.0, 0.5, 3.0], [-5.0, -2.0, 0.0, 4.0])
+SCALARS: dict[str, Callable[[torch.dtype], Bijection]] = (
+    {
+        name: lambda dtype, make=make: make(dtype, dim=DIM)  # type: ignore[misc]
+        for name, make in BIJECTIONS.items()
+    }
+    | {
+        f"generator_{name}": lambda dtype, case=case: abelnet.Generator(DIM, case[0], case[1], dtype=dtype)  # type: ignore[misc]
+        for name, case in FAMILY_CASES.items()
+    }
+    | {
+        "even": lambda dtype: abelnet.Even(abelnet.Generator(DIM, "positive power", [2.0], dtype=dtype)),
+        "polyline": lambda dtype: abelnet.Monotonic(DIM, groups=4, units=5, seed=1, dtype=dtype).snapshot(),
+    }
+)
+VECTORS = VECTOR_CASES | {
+    "curves": (
+        lambda dtype: abelnet.Triangular(2, [[monomial(CURVE)], [monomial(CURVE, 1)]], [[1.0]] * 2, dtype=dtype),
+        [0.6, -3],
+        [3, 3],
+    ),
+    "implicit_curve": (
+        lambda dtype: Implicit(
+            2,
+            [[monomial(CURVE), monomial(Power(1, 3.0))], [monomial(1), monomial(Power(0, 3.0))]],
+            [[1.0, 1 / 3], [2.0, -1 / 3]],
+            known=torch.cartesian_prod(torch.linspace(-2, 2, 9), torch.linspace(-2, 2, 9)),
+            dtype=dtype,
+        ),
+        [-2, -2],
+        [2, 2],
+    ),
 }
-INVERTED = list(VECTOR_CASES)
-MAKERS = BIJECTIONS | GENERATORS | {name: VECTOR_CASES[name][0] for name in INVERTED}
-# Bijection and laws; the target test-export has all with all, but laws on vectors, which are sums, with sums.
+MAKERS = SCALARS | {name: case[0] for name, case in VECTORS.items()}
+# Bijection and laws; the target test-export has all with all.
 SOME = {
     "monotonic": ["product"],
     "glow": ["sum"],
-    "generator_positive_power": ["sum"],
+    "generator_positive_power": ["sum", "weighted_mean"],
     "generator_exponential": ["polynomial_mixed"],
+    "implicit": ["sum"],
 }
-CHOSEN = list(EVERY_LAW) if WANTED == "all" else WANTED.split(",")
-PAIRS = {name: ["sum"] if name in INVERTED else CHOSEN for name in MAKERS} if ALL else SOME
+
+
+def laws_of(name: str) -> list[str]:
+    """Every law of elements of this number of dimensions, or those that are wanted."""
+    chosen = list(EVERY_LAW) if WANTED == "all" else WANTED.split(",")
+    return [law for law in chosen if law not in OF_EVEN_DIMENSIONS or MAKERS[name](torch.float32).dim % 2 == 0]
+
+
+PAIRS = {name: laws_of(name) for name in MAKERS} if ALL else SOME
 # Bijection, dtype, and whether in ONNX Runtime as well.
 CASES = (
     [(name, dtype, True) for name in PAIRS for dtype in (torch.float32, torch.float64)]
@@ -65,7 +122,8 @@ class Operations(nn.Module):
     def __init__(self, name: str, laws: Sequence[str], dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
         self.bijection = MAKERS[name](dtype)
-        self.operations = nn.ModuleList(abelnet.Operation(self.bijection, EVERY_LAW[law]()) for law in laws)
+        dim = self.bijection.dim
+        self.operations = nn.ModuleList(abelnet.Operation(self.bijection, EVERY_LAW[law](dim)) for law in laws)
 
     def forward(self, x: Tensor, y: Tensor, padded: Tensor, mask: Tensor, values: Tensor, ptr: Tensor) -> list[Tensor]:
         found = [self.operations[0].reduce(padded, mask=mask)]  # type: ignore[operator]
@@ -77,17 +135,17 @@ class Operations(nn.Module):
 def elements(name: str, *shape: int, seed: int = 0) -> Tensor:
     """Elements of the domain, of about the size that float32 folds without overflow."""
     generator = torch.Generator().manual_seed(seed)
-    if name in VECTOR_CASES:
-        count = int(torch.tensor(shape).prod())
-        return vectors(name, count, seed=seed, dtype=torch.float32).reshape(*shape, -1)
-    if name not in GENERATORS:
-        return torch.randn(*shape, 3, generator=generator)
+    if name in VECTORS:
+        low, high = torch.tensor(VECTORS[name][1:], dtype=torch.float32)
+        return torch.lerp(low, high, torch.rand(*shape, len(low), generator=generator))
+    if not name.startswith("generator_"):
+        return torch.randn(*shape, DIM, generator=generator)
     low, high = FAMILY_CASES[name.removeprefix("generator_")][2:]
     if low > 3:
         middle = (low + high) / 2
         low, high = middle - 3, middle + 3
     low, high = max(low, -3.0), min(high, 3.0) if high > -3 else high
-    return low + (high - low) * (0.05 + 0.9 * torch.rand(*shape, 3, generator=generator))
+    return low + (high - low) * (0.05 + 0.9 * torch.rand(*shape, DIM, generator=generator))
 
 
 def batch(name: str, count: int, size: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> tuple[Tensor, ...]:
@@ -150,7 +208,7 @@ def _without_collection() -> Iterator[None]:
 
 
 def test_laws_side_by_side() -> None:
-    law = EVERY_LAW["polynomials"]()
+    law = EVERY_LAW["polynomials"](DIM)
     u, v = batch("affine", 5, 1, dtype=torch.float64)[:2]
     for channel, name in enumerate(SIDE_BY_SIDE):
         alone = LAWS[name]().combine(u, v)[:, channel]

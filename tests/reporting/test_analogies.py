@@ -45,3 +45,16 @@ def test_report() -> None:
     assert section.tables == analogy_tables(analogy_results())
     assert "Google News" in report.notes[0]
     assert "2 seeds, each a split of BATS" in report.notes[0]
+
+
+def test_no_accuracy_without_questions() -> None:
+    results = analogy_results()
+    for row in results["rows"]:
+        table = row["tables"][0]
+        name = table["sections"][0]
+        if row["seed"] == 1 or row["model"] == "wv":  # one split has questions for some
+            table["questions"] = table["questions"] | {name: 0}
+            table["correct"] = {setting: counts | {name: 0} for setting, counts in table["correct"].items()}
+    row = analogy_tables(results)[1].rows[0]
+    assert [cell.text for cell in row[2:6]] == ["–", "10.0", "90.0", "90.0"]
+    assert [cell.winner for cell in row[2:6]] == [False, False, True, True]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import torch
 
 from abelnet.reporting.words import answer_table, evaluation_table
@@ -27,6 +29,17 @@ def test_evaluation() -> None:
     assert rows["Overall"] == ["", "2", "2", "100.0", "0", "0.0", "2", "100.0", *rows["Overall"][-2:]]
     assert rows["family"][0] == "2/506"
     assert table.title == "Google: correct answers"
+
+
+def test_no_accuracy_without_questions(tmp_path: Path) -> None:
+    vectors = WordVectors(["a", "b", "c", "d", "e"], torch.eye(5))
+    (tmp_path / "q.txt").write_text(": known\na b c d\n: unknown\nx y z a\n")
+    evaluation = evaluate(vectors, google_questions(vectors, tmp_path / "q.txt"))
+    rows = {row[0].text: [cell.text for cell in row[1:]] for row in evaluation_table(evaluation).rows}
+    assert rows["unknown"] == ["0/1", "0", "0", "–", "0", "–"]
+    assert evaluation.to_dict()["all_candidates"]["unknown"]["wv_percent"] is None
+    evaluation.write_csv(tmp_path / "r.csv")
+    assert "unknown,all_candidates,wv,0,0,\n" in (tmp_path / "r.csv").read_text().replace("\r", "")
 
 
 def test_answers() -> None:

@@ -14,7 +14,7 @@ from torch import nn
 import abelnet
 from abelnet import AbelnetError
 from abelnet.words import GroupAnalogy, OffsetMLP, offset
-from abelnet.words.models import AnalogyEnsemble, Offset, default_model, named_model
+from abelnet.words.models import AnalogyEnsemble, Offset, default_model, named_model, named_models
 
 
 @given(seed=st.integers(0, 2**40), layers=st.integers(1, 4), gain=st.sampled_from([0.0, 0.1, 1.0]))
@@ -105,3 +105,12 @@ def test_an_ensemble_computes_in_the_direct_product(tmp_path: Path) -> None:
     ):
         with pytest.raises(AbelnetError, match=f"^models: {message}"):
             AnalogyEnsemble(*wrong)  # type: ignore[arg-type]
+
+
+def test_models_have_short_titles_that_differ(tmp_path: Path) -> None:
+    group = GroupAnalogy(6, 2, 8, seed=0)
+    for name in ("one", "other/same", "same"):
+        abelnet.save(group, tmp_path / name)
+    one, other, same = (str(tmp_path / name) for name in ("one", "other/same", "same"))
+    assert list(named_models(["wv", one, other, one], 6)) == ["wv", "one", "same"]
+    assert list(named_models([other, same, one + "/"], 6)) == [other, same, "one"]
