@@ -473,6 +473,8 @@ class Multisets:
             return self.sum(u.float()).to(u.dtype)
         if self.element_weights is not None:
             u = u * self.element_weights[:, None].to(u.dtype)
+        if torch.compiler.is_exporting():  # one program is for sets of any size
+            return self._add(u.double()).to(u.dtype).reshape(*self.shape, u.shape[-1])
         total = self._add(u)
         if u.dtype != torch.float64 and self._may_exceed(_PLAIN_SIZE):
             large = self.sizes.reshape(-1, 1) > _PLAIN_SIZE
@@ -566,8 +568,6 @@ class Multisets:
         return self.targets.reshape(len(self), *self.targets.shape[len(self.shape) :])
 
     def _may_exceed(self, size: int) -> bool:
-        if torch.compiler.is_exporting():
-            return True  # one program is for sets of any size
         if self._limit <= size or not may_read(self.index):
             return self._limit > size
         try:

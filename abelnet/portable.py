@@ -1,7 +1,8 @@
 """Numbers and functions in a form that every exporter has, since ONNX lacks some of those of torch.
 
 ONNX Runtime has inverse trigonometric and hyperbolic functions in float32 alone; others make them up in float64. ONNX
-has neither log1p nor expm1: they would be exported as log(1 + x) and exp(x) - 1, which have no digits left near 0.
+has neither log1p nor expm1: they would be exported as log(1 + x) and exp(x) - 1, which have no digits left near 0. The
+sigmoid of ONNX Runtime has few digits far from 0.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ __all__ = [
     "logaddexp",
     "next_above",
     "searchsorted",
+    "sigmoid",
     "sinh",
     "solve",
 ]
@@ -176,6 +178,19 @@ def searchsorted(edges: Tensor, x: Tensor, *, right: bool = False) -> Tensor:
     if not torch.compiler.is_exporting():
         return torch.searchsorted(edges, x.contiguous(), right=right)
     return ((x[..., None] >= edges) if right else (x[..., None] > edges)).sum(-1)
+
+
+def sigmoid(x: Tensor) -> Tensor:
+    """Returns :math:`1 / (1 + e^{-x})`, exact where it is close to 0.
+
+    Example:
+        >>> sigmoid(torch.tensor(0.0))
+        tensor(0.5000)
+    """
+    if not torch.compiler.is_exporting():
+        return torch.sigmoid(x)
+    power = (-x.abs()).exp()
+    return torch.where(x >= 0, 1, power) / (1 + power)
 
 
 def solve(matrices: Tensor, values: Tensor) -> Tensor:

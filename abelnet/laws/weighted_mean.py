@@ -14,7 +14,7 @@ from abelnet.checks import check_number, is_checking, peek
 from abelnet.errors import AbelnetError
 from abelnet.laws.base import Law, check_no_empty
 from abelnet.multisets import Multisets
-from abelnet.portable import exact, logaddexp
+from abelnet.portable import exact, logaddexp, sigmoid
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -62,7 +62,7 @@ class WeightedMean(Law):
         a, b = self.rate * a, self.rate * b
         # The place of the larger mass, moved by a part of the way: nothing overflows.
         mass = (logaddexp(a, b) - math.log(2)) / self.rate
-        return torch.cat((mass, torch.lerp(x, y, torch.sigmoid(b - a))), -1)
+        return torch.cat((mass, torch.lerp(x, y, sigmoid(b - a))), -1)
 
     def lift(self, u: Tensor) -> Tensor:
         a, x = u.chunk(2, -1)

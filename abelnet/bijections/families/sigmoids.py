@@ -12,7 +12,7 @@ from torch import Tensor
 
 from abelnet.bijections.families.base import Family, Number, log_size, typical_size
 from abelnet.bijections.slopes import Region
-from abelnet.portable import arcsinh, arctanh, log1p, sinh
+from abelnet.portable import arcsinh, arctanh, log1p, sigmoid, sinh
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -27,7 +27,7 @@ class _Logit(Family):
         return torch.log(x) - log1p(-x)
 
     def inverse(self, u: Tensor, *theta: Number) -> Tensor:
-        return torch.sigmoid(u)
+        return sigmoid(u)
 
     def log_slope(self, x: Tensor, *theta: Number) -> Tensor:
         return -torch.log(x) - log1p(-x)
