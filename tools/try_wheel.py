@@ -47,6 +47,7 @@ COMMANDS: list[tuple[str, str]] = [
     ("sets --task digits --model pna --runs 1 --epochs 1 --jobs 1", "sets"),
     ("analogies run --model wv --seeds 1 --jobs 1", ""),
     ("analogies table", ""),
+    ("analogies several --shots 1 --method 3cosavg --jobs 1", ""),
     ("words ask king man woman --topn 3", ""),
     ("words ask king man woman --model agn --topn 3", ""),
     ("words complete --pair france:paris --pair italy:rome germany --topn 3", ""),

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from abelnet.cli import terminal
-from abelnet.cli.help import Seed, completing, examples, listed
+from abelnet.cli.help import METHODS, Seed, completing, examples, listed
 
 app = typer.Typer(
     help="The paper's analogy experiment.",
@@ -88,5 +88,49 @@ def table(out: _Out = Path("analogies")) -> None:
 
         report = analogy_report(read_analogies(out))
         written = write_report(report, out, "tables")
+    terminal.show(report)
+    terminal.say_written(written)
+
+
+@app.command(
+    epilog=examples("abelnet analogies several --out analogies", "abelnet analogies several --shots 5 --method joined")
+)
+def several(
+    out: _Out = Path("analogies"),
+    shots: Annotated[
+        list[str] | None,
+        typer.Option(help="Number of example pairs, or all; may be repeated; 1, 5 and all by default."),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"{listed(METHODS)}; may be repeated; 3cosavg, lrcos, weighted, joined and spelled by default.",
+            autocompletion=completing(METHODS),
+        ),
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of single-threaded processes.")] = os.cpu_count() or 1,
+) -> None:
+    """Complete words from several example pairs.
+
+    Tests the trained models of a finished run, and plain vectors, on the test pairs of each split from its other pairs;
+    with BATS also on Google's pairs, each from others of its relation.
+    """
+    with terminal.status("loading"):
+        from abelnet.experiments.analogies.completions import Completions, run_completions
+        from abelnet.reporting.analogies import completion_report
+        from abelnet.reporting.writing import write_report
+
+    given = {"shots": shots, "methods": method}
+    completions = Completions(**{name: tuple(dict.fromkeys(values)) for name, values in given.items() if values})
+    with terminal.progress("answering") as on_progress:
+        results = run_completions(
+            out,
+            completions,
+            jobs=jobs,
+            on_unit=lambda text: terminal.say(f"done: {text}"),
+            on_progress=on_progress,
+        )
+    report = completion_report(results)
+    written = write_report(report, out, "several")
     terminal.show(report)
     terminal.say_written(written)

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-__all__ = ["Seed", "completing", "examples", "listed"]
+__all__ = ["METHODS", "Seed", "completing", "examples", "listed"]
 
 from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
+# Methods that complete words from several example pairs; the package itself would take seconds to import.
+METHODS = (
+    "3cosadd",
+    "3cosavg",
+    "3cosmul",
+    "pairdirection",
+    "similarity",
+    "lrcos",
+    "weighted",
+    "ridge",
+    "joined",
+    "spelled",
+)
 _LARGEST_SEED = 2**62  # seeds of parts of an experiment are derived from it, in 64 bits
 
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from abelnet.cli import terminal
-from abelnet.cli.help import completing, examples, listed
+from abelnet.cli.help import METHODS, completing, examples, listed
 
 if TYPE_CHECKING:
-    from abelnet.words.methods import Method
     from abelnet.words.vectors import WordVectors
 
 app = typer.Typer(
@@ -29,18 +28,6 @@ _Vectors = Annotated[
 ]
 _Limit = Annotated[int | None, typer.Option(min=1, help="Maximum number of words, most frequent first.")]
 _Lower = Annotated[bool, typer.Option("--lower", help="Lowercase the vocabulary.")]
-_METHODS = (
-    "3cosadd",
-    "3cosavg",
-    "3cosmul",
-    "pairdirection",
-    "similarity",
-    "lrcos",
-    "weighted",
-    "ridge",
-    "joined",
-    "spelled",
-)
 _Models = Annotated[
     list[str] | None,
     typer.Option(
@@ -58,18 +45,6 @@ def _load(path: Path | None, limit: int | None, lower: bool, cache: bool) -> Wor
         if path is None:
             return WordVectors.default(limit)
         return WordVectors.load(path, limit=limit, lower=lower, cache=cache_folder() if cache else None)
-
-
-def _named_methods(methods: list[str], models: list[str], dim: int) -> dict[str, Method]:
-    from abelnet.words.methods import named_method
-    from abelnet.words.models import named_models
-
-    built = {}
-    for title, network in named_models(models, dim).items():
-        for name in methods:
-            method = named_method(name, network)
-            built[f"{name} {title}" if method.takes_model else name] = method
-    return built
 
 
 @app.command(
@@ -96,8 +71,8 @@ def evaluate(
     method: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Answer from several example pairs, by {listed(_METHODS)}; may be repeated.",
-            autocompletion=completing(_METHODS),
+            help=f"Answer from several example pairs, by {listed(METHODS)}; may be repeated.",
+            autocompletion=completing(METHODS),
         ),
     ] = None,
     shots: Annotated[
@@ -122,19 +97,20 @@ def evaluate(
     words = _load(vectors, limit, lower, cache)
     from abelnet.reporting.words import evaluation_table
     from abelnet.words import evaluation
+    from abelnet.words.methods import named_methods
     from abelnet.words.models import named_models
     from abelnet.words.questions import named_questions
     from abelnet.words.shots import evaluate_methods, named_pairs, parse_shots
 
+    models = named_models(model or ["wv"], words.dim)
     with terminal.progress("answering") as on_progress:
         if method or shots is not None:
             pairs = named_pairs(words, questions, protocol=protocol, seed=seed, case=case)
-            methods = _named_methods(method or ["spelled"], model or ["wv"], words.dim)
+            methods = named_methods(method or ["spelled"], models)
             count = parse_shots(shots or "all")
             result = evaluate_methods(words, *pairs, methods, shots=count, seed=seed, on_progress=on_progress)
         else:
             asked = named_questions(words, questions, seed=seed, case=case)
-            models = named_models(model or ["wv"], words.dim)
             result = evaluation.evaluate(words, asked, models, on_progress=on_progress)
     outputs = [
         (path, write) for path, write in ((json, result.write_json), (csv, result.write_csv)) if path is not None
@@ -191,7 +167,7 @@ def complete(
     model: _Models = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(help=f"{listed(_METHODS)}; may be repeated.", autocompletion=completing(_METHODS)),
+        typer.Option(help=f"{listed(METHODS)}; may be repeated.", autocompletion=completing(METHODS)),
     ] = None,
     topn: Annotated[int, typer.Option(min=1, help="Number of answers to show.")] = 5,
     json: Annotated[Path | None, typer.Option(help="JSON file to write.")] = None,
@@ -208,6 +184,8 @@ def complete(
     from abelnet.reporting.words import completion_table
     from abelnet.words.completing import Examples, parse_pair, read_pairs, relation_pairs
     from abelnet.words.completing import complete as completed
+    from abelnet.words.methods import named_methods
+    from abelnet.words.models import named_models
 
     known = Examples.of(vocabulary, map(parse_pair, pair or []))
     if pairs is not None:
@@ -216,8 +194,8 @@ def complete(
         source = questions if bats is None else str(bats)
         known = known.joined(relation_pairs(vocabulary, relation, source))
     # The bundled model is for 100-d GloVe, and says so if it is asked for with other vectors.
-    models = model or (["wv", "agn"] if vocabulary.dim == 100 else ["wv"])
-    methods = _named_methods(method or ["spelled"], models, vocabulary.dim)
+    models = named_models(model or (["wv", "agn"] if vocabulary.dim == 100 else ["wv"]), vocabulary.dim)
+    methods = named_methods(method or ["spelled"], models)
     with terminal.status("answering"):
         found = completed(vocabulary, known, words, methods, topn=topn)
     count, first = len(known.rows), ":".join(vocabulary.index_to_key[row] for row in known.rows[0].tolist())

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-__all__ = ["analogy_report", "analogy_tables"]
+__all__ = ["analogy_report", "analogy_tables", "completion_report"]
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
 from typing import Any
 
+from abelnet.experiments.analogies.completions import in_words
 from abelnet.experiments.analogies.experiment import MODELS
 from abelnet.experiments.published import published
 from abelnet.reporting.report import Report, Section
 from abelnet.reporting.table import Cell, Column, Table
 
 _SETTINGS = {"all_candidates": "all words are candidates", "excluding_abc": "all but a, b and c are candidates"}
+_QUERY_SETTINGS = {"all_candidates": "all words are candidates", "excluding_query": "all but the query are candidates"}
 
 
 def analogy_report(results: dict[str, Any]) -> Report:
@@ -95,3 +97,49 @@ def _cells(accuracies: Iterable[Sequence[float]]) -> list[Cell]:
         spread = f" ({min(values):.1f} – {max(values):.1f})" if len(values) > 1 else ""
         cells.append(Cell(f"{mean(values):.1f}{spread}", mean(values) == best > 0) if values else Cell("–"))
     return cells
+
+
+def completion_report(results: dict[str, Any]) -> Report:
+    """Returns a report of a run with several example pairs: methods by the number of pairs, and by category.
+
+    Arguments:
+        results: Return value of :func:`~abelnet.experiments.analogies.completions.run_completions`.
+    """
+    experiment = results["experiment"]
+    note = (
+        f"Accuracy (%), mean (min – max) over {experiment['seeds']} seeds, each a split with its own trained models "
+        f"and its own draw of examples; vectors: {experiment['vectors'] or 'bundled'}. Examples of test pairs are the "
+        f"train and validation pairs of the same relation. The best result of each column is bold. Total: "
+        f"{results['seconds_in_units']:.0f} s on one core."
+    )
+    by_title: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for row in results["rows"]:
+        for table in row["tables"]:
+            by_title.setdefault(table["title"], {}).setdefault(row["shots"], []).append(table)
+    sections = []
+    for title, by_shots in by_title.items():
+        first = next(iter(by_shots.values()))[0]
+        categories = [name for name in first["questions"] if name not in first["sections"]]
+        tables = []
+        for setting, meaning in _QUERY_SETTINGS.items():
+            columns = {in_words(shots): (tables, "Overall") for shots, tables in by_shots.items()}
+            tables.append(_by_method(f"{title}, {meaning}", columns, setting))
+            for shots, parts in by_shots.items():
+                heading = f"{title}, {in_words(shots)}, {meaning}"
+                tables.append(_by_method(heading, {name: (parts, name) for name in categories}, setting))
+        sections.append(Section(tables=tables))
+    return Report("Words completed from several example pairs", sections, [note])
+
+
+def _by_method(title: str, columns: Mapping[str, tuple[Sequence[dict[str, Any]], str]], setting: str) -> Table:
+    """Returns a table with a row for each method; each column is one row of the tables of all splits."""
+    methods = next(iter(columns.values()))[0][0]["correct"]
+    cells = [
+        _cells(
+            _accuracies((table["correct"][method][setting][name], table["questions"][name]) for table in tables)
+            for method in methods
+        )
+        for tables, name in columns.values()
+    ]
+    rows = [[Cell(method), *row] for method, row in zip(methods, zip(*cells, strict=True), strict=True)]
+    return Table(title, [Column(""), *(Column(heading, "right") for heading in columns)], rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["PROTOCOLS", "QUERY_SETTINGS", "evaluate_methods", "named_pairs", "parse_shots", "tasks"]
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -48,7 +49,7 @@ def named_pairs(
         queries, examples = splits.test.pairs(), splits.development.pairs()
         if protocol == "split":
             return queries, examples
-        pairs = examples.joined(queries)
+        pairs = replace(examples.joined(queries), title="BATS")
     elif protocol == "split":
         splits = google_pairs(vectors, path, seed=seed, case=case)
         return splits.test.pairs(), splits.development.pairs()

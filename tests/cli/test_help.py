@@ -18,6 +18,7 @@ from abelnet.experiments.sets.models import AGGREGATIONS as SET_MODELS
 from abelnet.experiments.synthetic.comparison import MODELS
 from abelnet.experiments.synthetic.data import OPERATIONS
 from abelnet.sql import DIALECTS
+from abelnet.words.methods import METHODS
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,8 @@ from abelnet.sql import DIALECTS
         ("sets", "task", SET_TASKS),
         ("sets", "model", SET_MODELS),
         ("analogies run", "model", ANALOGY_MODELS),
+        ("analogies several", "method", METHODS),
+        ("words complete", "method", METHODS),
     ],
 )
 def test_names_of_options(path: str, option: str, names: Any) -> None:

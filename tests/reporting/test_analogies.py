@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from report_samples import analogy_results
 
-from abelnet.reporting.analogies import analogy_report, analogy_tables
+from abelnet.reporting.analogies import analogy_report, analogy_tables, completion_report
 from abelnet.reporting.table import Cell
 
 
@@ -58,3 +58,32 @@ def test_no_accuracy_without_questions() -> None:
     row = analogy_tables(results)[1].rows[0]
     assert [cell.text for cell in row[2:6]] == ["–", "10.0", "90.0", "90.0"]
     assert [cell.winner for cell in row[2:6]] == [False, False, True, True]
+
+
+def test_several_pairs_by_number_and_by_category() -> None:
+    rows = []
+    for seed in (0, 1):
+        for shots, right in (("1", 2), ("all", 4)):
+            counts = {
+                method: dict.fromkeys(("Overall", "Semantic", "family"), n) for method, n in (("a", right), ("b", 3))
+            }
+            counts["a"]["Semantic"] += seed
+            correct = {method: {"all_candidates": n, "excluding_query": n} for method, n in counts.items()}
+            questions = {"Overall": 10, "Semantic": 5, "family": 0}
+            table = {"title": "Google", "sections": ["family"], "questions": questions, "correct": correct}
+            rows.append({"seed": seed, "shots": shots, "tables": [table]})
+    results = {"rows": rows, "experiment": {"seeds": 2, "vectors": None}, "seconds_in_units": 4.0}
+    (section,) = completion_report(results).sections
+    assert [table.title for table in section.tables[:3]] == [
+        "Google, all words are candidates",
+        "Google, 1 pair, all words are candidates",
+        "Google, all pairs, all words are candidates",
+    ]
+    by_shots, by_category = section.tables[:2]
+    assert by_shots.headings == ["", "1 pair", "all pairs"]
+    assert by_shots.rows == [
+        [Cell("a"), Cell("20.0 (20.0 – 20.0)"), Cell("40.0 (40.0 – 40.0)", winner=True)],
+        [Cell("b"), Cell("30.0 (30.0 – 30.0)", winner=True), Cell("30.0 (30.0 – 30.0)")],
+    ]
+    assert by_category.headings == ["", "Overall", "Semantic"]
+    assert by_category.rows[0][2] == Cell("50.0 (40.0 – 60.0)")

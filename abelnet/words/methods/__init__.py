@@ -19,7 +19,10 @@ __all__ = [
     "ThreeCosMul",
     "Weighted",
     "named_method",
+    "named_methods",
 ]
+
+from collections.abc import Mapping, Sequence
 
 from abelnet.errors import AbelnetError
 from abelnet.words.methods.base import CosineMethod, Method, Scores, Task
@@ -68,3 +71,19 @@ def named_method(name: str, model: AnalogyModel | None = None) -> Method:
         raise AbelnetError(f"method: expected one of {', '.join(METHODS)}, got {name!r}")
     method = METHODS[name]
     return method(model) if method.takes_model else method()
+
+
+def named_methods(names: Sequence[str], models: Mapping[str, AnalogyModel]) -> dict[str, Method]:
+    """Returns methods by name, each in the coordinates of each model where it takes one.
+
+    Example:
+        >>> from abelnet.words.models import Offset
+        >>> list(named_methods(["3cosavg", "lrcos"], {"wv": Offset(), "also wv": Offset()}))
+        ['3cosavg wv', 'lrcos', '3cosavg also wv']
+    """
+    built = {}
+    for title, model in models.items():
+        for name in names:
+            method = named_method(name, model)
+            built[f"{name} {title}" if method.takes_model else name] = method
+    return built
