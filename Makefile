@@ -52,7 +52,7 @@ fuzz: .venv/dev ## Mutate model and word-vector files 2,000 times each, learn fr
 test-kill: .venv/dev ## Kill learn 100 times, and apply and both experiments 30 times each.
 	ABELNET_KILLS=100 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -s tests/test_kill.py tests/experiments/graphs/test_comparison.py tests/experiments/sets/test_comparison.py tests/experiments/synthetic/test_comparison.py tests/experiments/analogies/test_experiment.py
 
-test-export: .venv/lightning ## Export every bijection with laws of single coordinates and every set model, run all checks of scikit-learn, and train in Lightning: about an hour.
+test-export: .venv/lightning ## Export every bijection with every law and every set model, run all checks of scikit-learn, and train in Lightning: about an hour.
 	ABELNET_EXPORT=all OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal tests/integrations/test_onnx.py tests/nn/test_sets.py tests/discovery/test_estimator.py tests/integrations/test_lightning.py
 
 test-engines: .venv/engines ## Run every law as SQL on five engines, a Dask cluster, torchrun, and a search on PostgreSQL.
