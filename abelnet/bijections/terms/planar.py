@@ -350,10 +350,13 @@ PLANES: dict[str, Plane] = {plane.name: plane for plane in (Polar(), Inversion()
 
 
 def _angle(a: Tensor, b: Tensor) -> Tensor:
-    """Returns the angle of :math:`a + i b`; its derivative neither overflows nor underflows as that of atan2 does."""
+    """Returns the angle of :math:`a + i b`, in (−π, π] and 0 for 0, where atan2 goes by the signs of zeros.
+
+    Its derivative neither overflows nor underflows as that of atan2 does.
+    """
     scale = torch.maximum(a.detach().abs(), b.detach().abs())
     scale = torch.where(scale > 0, scale, 1)
-    return arctan2(b / scale, a / scale)
+    return arctan2(b / scale + 0.0, a / scale + 0.0)
 
 
 def _enclose_angle(a: Interval, b: Interval) -> Interval:
