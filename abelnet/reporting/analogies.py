@@ -70,10 +70,7 @@ def _row(
     by_model: Mapping[str, Sequence[dict[str, Any]]],
     theirs: Mapping[str, Mapping[str, int]],
 ) -> list[Cell]:
-    accuracies = {
-        model: _accuracies((table["correct"][setting][name], table["questions"][name]) for table in tables)
-        for model, tables in by_model.items()
-    }
+    accuracies = {model: _counted(tables, setting, name) for model, tables in by_model.items()}
     questions = mean(table["questions"][name] for table in next(iter(by_model.values())))
     cells = [Cell(name), Cell(f"{questions:.0f}"), *_cells(accuracies.values())]
     if theirs:
@@ -112,34 +109,38 @@ def completion_report(results: dict[str, Any]) -> Report:
         f"train and validation pairs of the same relation. The best result of each column is bold. Total: "
         f"{results['seconds_in_units']:.0f} s on one core."
     )
-    by_title: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    by_title: dict[str, dict[str, dict[str, list[dict[str, Any]]]]] = {}
     for row in results["rows"]:
         for table in row["tables"]:
-            by_title.setdefault(table["title"], {}).setdefault(row["shots"], []).append(table)
+            by_method = by_title.setdefault(table["title"], {}).setdefault(row["shots"], {})
+            by_method.setdefault(row["method"], []).append(table)
     sections = []
     for title, by_shots in by_title.items():
-        first = next(iter(by_shots.values()))[0]
+        first = next(iter(next(iter(by_shots.values())).values()))[0]
         categories = [name for name in first["questions"] if name not in first["sections"]]
         tables = []
         for setting, meaning in _QUERY_SETTINGS.items():
-            columns = {in_words(shots): (tables, "Overall") for shots, tables in by_shots.items()}
-            tables.append(_by_method(f"{title}, {meaning}", columns, setting))
-            for shots, parts in by_shots.items():
+            overall = {in_words(shots): (by_method, "Overall") for shots, by_method in by_shots.items()}
+            tables.append(_by_method(f"{title}, {meaning}", overall, setting))
+            for shots, by_method in by_shots.items():
                 heading = f"{title}, {in_words(shots)}, {meaning}"
-                tables.append(_by_method(heading, {name: (parts, name) for name in categories}, setting))
+                tables.append(_by_method(heading, {name: (by_method, name) for name in categories}, setting))
         sections.append(Section(tables=tables))
     return Report("Words completed from several example pairs", sections, [note])
 
 
-def _by_method(title: str, columns: Mapping[str, tuple[Sequence[dict[str, Any]], str]], setting: str) -> Table:
+def _by_method(
+    title: str, columns: Mapping[str, tuple[Mapping[str, Sequence[dict[str, Any]]], str]], setting: str
+) -> Table:
     """Returns a table with a row for each method; each column is one row of the tables of all splits."""
-    methods = next(iter(columns.values()))[0][0]["correct"]
     cells = [
-        _cells(
-            _accuracies((table["correct"][method][setting][name], table["questions"][name]) for table in tables)
-            for method in methods
-        )
-        for tables, name in columns.values()
+        _cells(_counted(tables, setting, name) for tables in by_method.values()) for by_method, name in columns.values()
     ]
+    methods = next(iter(columns.values()))[0]
     rows = [[Cell(method), *row] for method, row in zip(methods, zip(*cells, strict=True), strict=True)]
     return Table(title, [Column(""), *(Column(heading, "right") for heading in columns)], rows)
+
+
+def _counted(tables: Sequence[dict[str, Any]], setting: str, name: str) -> list[float]:
+    """Returns the accuracies (%) in one row of the tables of all splits."""
+    return _accuracies((table["correct"][setting][name], table["questions"][name]) for table in tables)

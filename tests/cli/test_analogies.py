@@ -36,7 +36,12 @@ def test_run_then_several(tmp_path: Path) -> None:
     options = ["--shots", "1", "--shots", "all", "--method", "3cosavg", "--method", "lrcos", "--jobs", "1"]
     result = RUNNER.invoke(cli.app, ["analogies", "several", "--out", str(tmp_path), *options])
     assert result.exit_code == 0, result.output
-    for text in ("done: 1 pair, seed 0", "Google pairs test, all but the query are candidates", "3cosavg wv", "lrcos"):
+    for text in (
+        "done: 3cosavg wv, 1 pair, seed 0",
+        "Google pairs test, all but the query are candidates",
+        "3cosavg wv",
+        "lrcos",
+    ):
         assert text in result.output
     assert "…" not in result.output
     for name in ("several.md", "several.html"):

@@ -64,14 +64,12 @@ def test_several_pairs_by_number_and_by_category() -> None:
     rows = []
     for seed in (0, 1):
         for shots, right in (("1", 2), ("all", 4)):
-            counts = {
-                method: dict.fromkeys(("Overall", "Semantic", "family"), n) for method, n in (("a", right), ("b", 3))
-            }
-            counts["a"]["Semantic"] += seed
-            correct = {method: {"all_candidates": n, "excluding_query": n} for method, n in counts.items()}
-            questions = {"Overall": 10, "Semantic": 5, "family": 0}
-            table = {"title": "Google", "sections": ["family"], "questions": questions, "correct": correct}
-            rows.append({"seed": seed, "shots": shots, "tables": [table]})
+            for method, count in (("a", right), ("b", 3)):
+                counts = {"Overall": count, "Semantic": count + seed * (method == "a"), "family": 0}
+                correct = {"all_candidates": counts, "excluding_query": counts}
+                questions = {"Overall": 10, "Semantic": 5, "family": 0}
+                table = {"title": "Google", "sections": ["family"], "questions": questions, "correct": correct}
+                rows.append({"method": method, "seed": seed, "shots": shots, "tables": [table]})
     results = {"rows": rows, "experiment": {"seeds": 2, "vectors": None}, "seconds_in_units": 4.0}
     (section,) = completion_report(results).sections
     assert [table.title for table in section.tables[:3]] == [

@@ -1,7 +1,8 @@
 r"""The models of an analogy experiment with several example pairs of a relation, by any method.
 
-Each pair of a split and a number of examples is a unit of work: it completes the test pairs of the split from its other
-pairs, which the models may have been trained on, and pairs of the Google test set from all others of their relation.
+A method, in the coordinates of a model if it takes one, with some number of examples on one split is a unit of work: it
+completes the test pairs of the split from its other pairs, which the model may have been trained on, and pairs of the
+Google test set from all others of their relation.
 """
 
 from __future__ import annotations
@@ -13,23 +14,42 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from abelnet.experiments.analogies.experiment import MODELS, AnalogyExperiment, load_vectors, read_analogies
-from abelnet.experiments.running import Tell, claim_folder, run_units, write_results
+from abelnet.experiments.analogies.experiment import (
+    MODELS,
+    RESULT_TABLE,
+    AnalogyExperiment,
+    load_vectors,
+    read_analogies,
+    result_table,
+)
+from abelnet.experiments.running import Tell, run_units, write_results
 from abelnet.files import write_json
 from abelnet.saving import load
-from abelnet.words.evaluation import Evaluation
-from abelnet.words.methods import named_methods
+from abelnet.words.methods import METHODS, named_method
 from abelnet.words.models import Offset
 from abelnet.words.questions import Pairs
 from abelnet.words.shots import evaluate_methods, named_pairs, parse_shots
 
-_TABLE = {"title": str, "sections": [str], "questions": {str: int}, "correct": {str: {str: {str: int}}}}
-_PART = {"seed": int, "shots": str, "tables": [_TABLE]}
+_PART = {"method": str, "seed": int, "shots": str, "tables": [RESULT_TABLE]}
+
+
+class _Unit(NamedTuple):
+    method: str
+    model: str | None
+    number: int
+    shots: str
+
+    @property
+    def title(self) -> str:
+        return self.method if self.model is None else f"{self.method} {self.model}"
+
+    def part(self, folder: Path) -> Path:
+        return folder / "several" / f"{self.title.replace(' ', '-')}-{self.shots}-{self.number}.json"
 
 
 @dataclass(frozen=True)
@@ -47,7 +67,8 @@ class Completions:
     def __post_init__(self) -> None:
         for one in self.shots:
             parse_shots(one)
-        named_methods(self.methods, {"wv": Offset()})
+        for name in self.methods:
+            named_method(name)
 
 
 def in_words(shots: str) -> str:
@@ -71,7 +92,8 @@ def run_completions(
     """Runs all incomplete units, and writes ``several/results.json`` in the folder of the experiment.
 
     Arguments:
-        folder: Output folder of an experiment that has finished, with its trained models.
+        folder: Output folder of an experiment that has finished, with its trained models. More numbers of examples and
+            more methods may be added to it, and more models and seeds by the experiment.
         completions: What is asked.
         jobs: Number of single-threaded worker processes.
         on_unit: Called with a description of each completed unit.
@@ -82,37 +104,40 @@ def run_completions(
     """
     results = read_analogies(folder)
     experiment = AnalogyExperiment(**results["experiment"] | {"models": tuple(results["experiment"]["models"])})
-    own = Path(folder) / "several"
-    claim_folder(own, asdict(completions) | {"models": experiment.models, "seeds": experiment.seeds})
+    folder = Path(folder)
     start = time.perf_counter()
     load_vectors(experiment)  # so that errors are reported once, and all processes find the cache
-    units = [(number, shots) for number in range(experiment.seeds) for shots in completions.shots]
+    trained = [model for model in experiment.models if MODELS[model].build is not None]
+    units = [
+        _Unit(method, model, number, shots)
+        for number in range(experiment.seeds)
+        for shots in completions.shots
+        for method in completions.methods
+        for model in (["wv", *trained] if METHODS[method].takes_model else [None])
+    ]
+    tell = (lambda text: None) if on_unit is None else on_unit
     run_units(
-        partial(_run_unit, experiment, completions, Path(folder)),
+        partial(_run_unit, experiment, folder),
         units,
         jobs=jobs,
-        on_unit=lambda unit: (
-            None if on_unit is None else on_unit(f"{in_words(unit[1])}, seed {experiment.seed + unit[0]}")
-        ),
+        on_unit=lambda unit: tell(f"{_Unit(*unit).title}, {in_words(unit[3])}, seed {experiment.seed + unit[2]}"),
         on_progress=on_progress,
     )
+    parts = [unit.part(folder) for unit in units]
     settings = asdict(experiment) | asdict(completions)
-    return write_results(own, settings, [_part(own, *unit) for unit in units], time.perf_counter() - start, _PART)
+    return write_results(folder / "several", settings, parts, time.perf_counter() - start, _PART)
 
 
-def _run_unit(
-    experiment: AnalogyExperiment, completions: Completions, folder: Path, unit: tuple[int, str], tell: Tell
-) -> None:
-    number, shots = unit
-    part = _part(folder / "several", *unit)
+def _run_unit(experiment: AnalogyExperiment, folder: Path, unit: Any, tell: Tell) -> None:
+    unit = _Unit(*unit)
+    part = unit.part(folder)
     if part.exists():
         return
     start = time.perf_counter()
     vectors = load_vectors(experiment)
-    seed = experiment.seed + number
-    trained = [model for model in experiment.models if MODELS[model].build is not None]
-    models = {"wv": Offset()} | {model: load(folder / "models" / f"{model}-{seed}").eval() for model in trained}
-    methods = named_methods(completions.methods, models)
+    seed = experiment.seed + unit.number
+    network: Any = Offset() if unit.model in (None, "wv") else load(folder / "models" / f"{unit.model}-{seed}").eval()
+    methods = {unit.title: named_method(unit.method, network)}
     bats = experiment.bats
     queries, examples = named_pairs(vectors, bats or "google", seed=seed)
     asked: dict[str, tuple[Pairs, Pairs, Tensor | None]] = {queries.title: (queries, examples, None)}
@@ -120,11 +145,18 @@ def _run_unit(
         pairs, others = named_pairs(vectors, "google", protocol="leave-one-out")
         asked["Google, leave-one-out"] = (pairs, others, _shared(pairs, examples))
     tables = []
-    for done, (title, (queries, examples, seen)) in enumerate(asked.items(), 1):
-        found = evaluate_methods(vectors, queries, examples, methods, shots=parse_shots(shots), seed=seed)
-        tables.append(_table(title, found, seen))
-        tell(done / len(asked) - (done - 1) / len(asked))
-    write_json(part, {"seed": seed, "shots": shots, "tables": tables, "seconds": time.perf_counter() - start})
+    for title, (queries, examples, seen) in asked.items():
+        found = evaluate_methods(vectors, queries, examples, methods, shots=parse_shots(unit.shots), seed=seed)
+        table = result_table(found, unit.title) | {"title": title}
+        if seen is not None:
+            for name, kind in (("pair seen in training", seen), ("pair not seen", ~seen)):
+                table["questions"][name] = int(kind.sum())
+                for setting, correct in zip(found.settings, found.correct[:, 0, kind].sum(-1).tolist(), strict=True):
+                    table["correct"][setting][name] = correct
+        tables.append(table)
+        tell(1 / len(asked))
+    content = {"method": unit.title, "seed": seed, "shots": unit.shots, "tables": tables}
+    write_json(part, content | {"seconds": time.perf_counter() - start})
 
 
 def _shared(pairs: Pairs, others: Pairs) -> Tensor:
@@ -136,28 +168,3 @@ def _shared(pairs: Pairs, others: Pairs) -> Tensor:
 def _accepted(pairs: Pairs) -> Iterator[tuple[int, list[int]]]:
     for c, answers in zip(pairs.words.tolist(), pairs.answers[pairs.answer].tolist(), strict=True):
         yield c, [d for d in answers if d >= 0]
-
-
-def _table(title: str, found: Evaluation, seen: Tensor | None) -> dict[str, Any]:
-    """Returns the numbers of questions, and of correct answers by method, setting and row."""
-    rows = [(row.name, row.questions, row.correct) for row in found.rows()]
-    if seen is not None:
-        for name, kind in (("pair seen in training", seen), ("pair not seen", ~seen)):
-            counts = dict(zip(found.settings, found.correct[:, :, kind].sum(-1).tolist(), strict=True))
-            correct = {setting: dict(zip(found.models, line, strict=True)) for setting, line in counts.items()}
-            rows.append((name, int(kind.sum()), correct))
-    return {
-        "title": title,
-        "sections": [section.name for section in found.questions.sections],
-        "questions": {name: questions for name, questions, _ in rows},
-        "correct": {
-            method: {
-                setting: {name: correct[setting][method] for name, _, correct in rows} for setting in found.settings
-            }
-            for method in found.models
-        },
-    }
-
-
-def _part(folder: Path, number: int, shots: str) -> Path:
-    return folder / "parts" / f"{shots}-{number}.json"

@@ -7,7 +7,16 @@ split instead. All progress is kept in the output folder: an interrupted run res
 
 from __future__ import annotations
 
-__all__ = ["MODELS", "AnalogyExperiment", "AnalogyModel", "load_vectors", "read_analogies", "run_analogies"]
+__all__ = [
+    "MODELS",
+    "RESULT_TABLE",
+    "AnalogyExperiment",
+    "AnalogyModel",
+    "load_vectors",
+    "read_analogies",
+    "result_table",
+    "run_analogies",
+]
 
 import itertools
 import time
@@ -36,8 +45,9 @@ from abelnet.words.vectors import WordVectors, cache_folder
 
 Parameters = Mapping[str, Any]
 Network = OffsetMLP | GroupAnalogy
-_TABLE = {"title": str, "sections": [str], "questions": {str: int}, "correct": {str: {str: int}}}
-_PART = {"model": str, "seed": int, "tables": [_TABLE]}
+RESULT_TABLE = {"title": str, "sections": [str], "questions": {str: int}, "correct": {str: {str: int}}}
+"""What :func:`result_table` returns, as :func:`~abelnet.files.read_json` checks it."""
+_PART = {"model": str, "seed": int, "tables": [RESULT_TABLE]}
 # Adam with a learning rate of 1e-3 and batches of 32, the defaults.
 _PAPER = Settings(epochs=100, validate_every=10)
 
@@ -282,7 +292,7 @@ def _run_unit(experiment: AnalogyExperiment, folder: Path, unit: tuple[str, int]
         answer = kind.joined(networks)
         answer.eval()
         save(answer, folder / "models" / f"{model}-{seed}")
-    content["tables"] = [_table(evaluate(vectors, questions, {model: answer}), model) for questions in tests]
+    content["tables"] = [result_table(evaluate(vectors, questions, {model: answer}), model) for questions in tests]
     write_json(part, content | {"seconds": time.perf_counter() - start})
     for file in itertools.chain(*_stage_files(part, kind)):
         file.with_suffix(".checkpoint").unlink(missing_ok=True)
@@ -388,7 +398,7 @@ def _validation(vectors: WordVectors, splits: Splits) -> Validate:
     return lambda model: loss(model, data)
 
 
-def _table(evaluation: Evaluation, model: str) -> dict[str, Any]:
+def result_table(evaluation: Evaluation, model: str) -> dict[str, Any]:
     """Returns the numbers of questions and correct answers of each row, by setting."""
     rows = evaluation.rows()
     sections = [section.name for section in evaluation.questions.sections]
