@@ -21,7 +21,7 @@ from abelnet.bijections.chain import Chain
 from abelnet.bijections.slopes import Enclosure
 from abelnet.checks import check_count, check_values
 from abelnet.errors import AbelnetError
-from abelnet.portable import arctan
+from abelnet.portable import arctan, exact
 
 # Rows that pass through all layers together: more would not stay in the CPU cache between layers.
 _CHUNK = 768
@@ -162,7 +162,7 @@ class GlowCoupling(_ColumnBijection):
     def _coefficients(self, subnet: _Subnet, x: Tensor, sign: int = 1) -> tuple[Tensor, Tensor]:
         """Returns the log-scale, multiplied by the sign, and the shift."""
         raw, shift = subnet(x).chunk(2)
-        return arctan(raw) * (sign * 0.636 * self.clamp), shift
+        return arctan(raw) * exact(sign * 0.636 * self.clamp, raw), shift
 
     @torch.no_grad()
     def _enclose_half(

@@ -14,7 +14,7 @@ from abelnet.checks import check_number, is_checking, peek
 from abelnet.errors import AbelnetError
 from abelnet.laws.base import Law, check_no_empty
 from abelnet.multisets import Multisets
-from abelnet.portable import exact, logaddexp, sigmoid
+from abelnet.portable import exact, expm1, log1p, sigmoid
 
 if TYPE_CHECKING:
     from sympy import Expr
@@ -60,8 +60,9 @@ class WeightedMean(Law):
     def combine(self, u: Tensor, v: Tensor) -> Tensor:
         (a, x), (b, y) = u.chunk(2, -1), v.chunk(2, -1)
         a, b = self.rate * a, self.rate * b
-        # The place of the larger mass, moved by a part of the way: nothing overflows.
-        mass = (logaddexp(a, b) - math.log(2)) / self.rate
+        # The place of the larger mass, moved by a part of the way: nothing overflows. Masses near 1 keep their digits.
+        top, gap = torch.maximum(a, b), (a - b).abs()
+        mass = torch.where(top.abs() == math.inf, top, top + log1p(expm1(-gap) / 2)) / self.rate
         return torch.cat((mass, torch.lerp(x, y, sigmoid(b - a))), -1)
 
     def lift(self, u: Tensor) -> Tensor:

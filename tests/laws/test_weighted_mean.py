@@ -98,3 +98,12 @@ def test_what_is_refused() -> None:
         WeightedMean(0.0)
     with pytest.raises(AbelnetError, match="expected a law of single coordinates, got WeightedMean"):
         WeightedMean().lift_expression(None)  # type: ignore[arg-type]
+
+
+def test_a_pair_of_masses_near_1_keeps_its_digits() -> None:
+    law = WeightedMean(rate=1.5)
+    pairs = torch.tensor([[[5e-7, 1.0], [9e-7, 2.0]], [[-3e-8, 1.0], [-8e-8, 2.0]], [[0.0, 1.0], [0.0, 3.0]]])
+    exact = law.combine(*pairs.double().unbind(1))
+    torch.testing.assert_close(law.combine(*pairs.unbind(1)).double(), exact, rtol=1e-6, atol=0)
+    infinite = torch.tensor([[math.inf, 1.0], [-math.inf, 2.0], [3.0, 0.0]])
+    assert law.combine(infinite, infinite)[:, 0].tolist() == [math.inf, -math.inf, 3.0]
