@@ -68,6 +68,11 @@ class Implicit(Invariants):
         super().__init__(dim, invariants, coefficients, signs, origin, device=device, dtype=dtype)
         check_number("tolerance", tolerance, above=0, below=1)
         self.tolerance = tolerance
+        # As tensors, since ONNX rounds other constants to float32, and turns of large angles add up.
+        self._periods = [
+            torch.tensor([term.period for term in terms], dtype=torch.float64, device="cpu")
+            for terms in self.invariants
+        ]
         like = self.coefficients[0].detach()
         if isinstance(known, int):
             points = like.new_zeros(check_count("known", known), dim)
@@ -118,9 +123,8 @@ class Implicit(Invariants):
     def _wrapped(self, gap: Tensor) -> Tensor:
         columns = list(gap.unbind(-1))
         for j, (one, terms) in enumerate(zip(self.coefficients, self.invariants, strict=True)):
-            sizes = [term.period * c.abs() for c, term in zip(one.detach().unbind(), terms, strict=True) if term.period]
-            if sizes:
-                period = torch.stack(sizes).amax(0)
+            if any(term.period for term in terms):
+                period = (self._periods[j].to(gap.device) * one.detach().abs()).amax(0)
                 turned = torch.remainder(columns[j] + period / 2, period) - period / 2
                 columns[j] = torch.where(period > 0, turned, columns[j])
         return torch.stack(columns, -1)
