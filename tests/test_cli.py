@@ -78,6 +78,7 @@ def test_there_are_all_commands() -> None:
         "universality",
         "analogies run",
         "analogies table",
+        "analogies several",
         "words evaluate",
         "words ask",
         "words complete",
